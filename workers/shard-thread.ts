@@ -31,6 +31,7 @@ import {
 import { ShardMemory } from '../src/protocol/shard-memory.js'
 import { deriveSeed } from '../src/strand/keys.js'
 import { emailHmacInfo } from '../src/auth/email.js'
+import { commands } from './commands/decisions.js'
 import { FrontFrames, type SendFrame, Watched } from './shard/front-frames.js'
 import { Shard } from './shard/shard.js'
 import { type NodeLog, prepareNodeLog } from './store/replica/node-log.js'
@@ -81,6 +82,7 @@ const shard = new Shard(
     watched,
     heartbeat: () => heartbeat.step(),
   },
+  commands,
   (frame) => frames.send(frame),
 )
 

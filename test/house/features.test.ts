@@ -38,6 +38,8 @@ const folders: Record<string, Exceptions> = {
     },
     withoutRoute: {
       audit: "records of the server's own operations",
+      'batch-split': 'splits batches into records, for records',
+      decisions: 'the table of all commands',
       drafts: 'reads request bodies into drafts for records and ingest',
     },
   },

@@ -92,7 +92,7 @@ export const layers: Record<string, string> = {
   'workers/mutations': `${lib} workers/shard workers/store`,
   'workers/otlp': lib,
   'workers/reshard': `${lib} workers/store`,
-  'workers/shard': `${lib} workers/auth workers/commands workers/mutations workers/store`,
+  'workers/shard': `${lib} workers/store`,
   'workers/sink': `${lib} src/outbound workers/store`,
   'workers/store': `${lib} src/store-files`,
 }

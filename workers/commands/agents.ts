@@ -1,18 +1,11 @@
-import { refuse, type Refusal } from '../../src/base/errors.js'
+import { refuse } from '../../src/base/errors.js'
 import { limits } from '../../src/base/limits/limits.js'
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
-import { agentSeed, keyPairFromSeed } from '../../src/strand/keys.js'
-import { genesisBody } from '../../src/strand/genesis.js'
-import { genesisType } from '../../src/strand/record-type.js'
-import { seal } from '../../src/strand/seal.js'
-import type { Zone } from '../../src/strand/zone.js'
 import { agentCreated, agentStatus as renderStatus, chainHead } from '../../src/wire/render.js'
-import type { CommitGroup, Draft } from '../shard/commit-group.js'
-import { agentToRead } from '../shard/row-access.js'
+import type { CommitGroup } from '../shard/commit-group.js'
+import { makeAgent } from '../shard/new-agent.js'
+import { agentToRead } from '../mutations/row-access.js'
 import { findAgent, type Decision, type ShardState } from '../shard/state.js'
-import type { AgentAhead } from '../shard/sign-ahead.js'
-import { seedContext } from '../store/tables/agents.js'
-import type { Agent, AgentRow } from '../store/tables/agent.js'
 
 /**
  * Creates an agent with its genesis record; 409 agent_exists. The caller has claimed the public key of a
@@ -29,59 +22,6 @@ export function agentCreate(
   const agent = makeAgent(state, command, group)
   if ('code' in agent) return agent
   return () => ({ kind: 'reply', status: 201, body: agentCreated(agent) })
-}
-
-/**
- * Adds a new agent and its genesis record to the group; 503 clock_skew.
- * @param ahead the genesis record if it is already signed
- */
-export function makeAgent(
-  state: ShardState,
-  { agent: name, zone, seed, ahead }: { agent: string; zone: Zone; seed?: Uint8Array; ahead?: AgentAhead },
-  group: CommitGroup,
-): Agent | Refusal {
-  const keyPair = ahead?.keyPair ?? keyPairFromSeed(seed ?? agentSeed(state.masterSeed, name))
-  const createdAtMs = ahead?.createdAtMs ?? state.clock()
-  const agent: Agent = {
-    name,
-    no: state.store.agents.allocateNo(),
-    zone,
-    createdAtMs,
-    publicKey: keyPair.publicKey,
-    strand: '',
-    keyIndex: 0,
-    keyPair,
-    head: { seq: -1, hash: '', hlc: { ms: 0, counter: 0 }, signature: '' },
-    strandBytes: 0,
-    mutated: false,
-    policies: [],
-    retiredKeys: [],
-    importing: false,
-    importedRecords: 0,
-  }
-  const body = Buffer.from(genesisBody({ agent: name, createdAtMs, publicKey: keyPair.publicKey, zone }))
-  const draft: Draft = { type: genesisType, body, signing: 'record' }
-  const genesis =
-    ahead === undefined ? group.append(agent, draft) : group.appendChained(agent, draft, ahead.genesis)
-  if ('code' in genesis) {
-    state.store.agents.releaseNo()
-    return genesis
-  }
-  agent.strand = genesis.hash
-  const row: AgentRow = {
-    no: agent.no,
-    zone,
-    createdAtMs,
-    publicKey: keyPair.publicKey,
-    strand: agent.strand,
-  }
-  if (seed !== undefined) {
-    const sealed = seal(state.masterSeed, { ...seedContext(name), secret: seed }, state.random)
-    row.sealedSeed = sealed.toString('hex')
-  }
-  group.newAgents.set(name, row)
-  state.store.agents.keep(agent)
-  return agent
 }
 
 /** Claims a public key for an agent; 409 key_in_use if it belongs to another agent. */

@@ -1,6 +1,6 @@
 import { assert } from '../../src/base/assert.js'
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
-import { agentToRead } from '../shard/row-access.js'
+import { agentToRead } from '../mutations/row-access.js'
 import { type ShardState } from '../shard/state.js'
 import { recordBySeq } from '../store/tables/records.js'
 import { zoneAt } from '../store/tables/zone-changes.js'

@@ -4,21 +4,15 @@ import type { CommandOf, IngestedOutcome } from '../../src/protocol/messages.js'
 import { locateFault } from '../../src/strand/json-fault.js'
 import type { CommitGroup, Draft } from '../shard/commit-group.js'
 import type { PendingRecord } from '../store/write-set.js'
-import {
-  ingestRules,
-  LineJudge,
-  type Duplicate,
-  type ReadLine,
-  type LineDecision,
-} from '../shard/ingest-judge.js'
-import { answeredBefore } from '../shard/idempotent-answers.js'
-import { rawLines, readLine, type IngestLines } from '../shard/ingest-reader.js'
-import { Tally } from '../shard/ingest-tally.js'
-import { notAllowed } from '../shard/row-access.js'
+import { ingestRules, LineJudge, type Duplicate, type ReadLine, type LineDecision } from './ingest/judge.js'
+import { answeredBefore } from './idempotency/answers.js'
+import { rawLines, readLine, type IngestLines } from './ingest/reader.js'
+import { Tally } from './ingest/tally.js'
+import { notAllowed } from '../mutations/row-access.js'
 import { type Decision, type ShardState, findAgent, type Steps, type Turn } from '../shard/state.js'
-import { isStillValid, signAhead, signedInOneGroupMax, type SignedAhead } from '../shard/sign-ahead.js'
-import { eventReused, storeWritten, onceKey } from '../shard/written-once.js'
-import { makeAgent } from './agents.js'
+import { isStillValid, signAhead, signedInOneGroupMax, type SignedAhead } from './ingest/sign-ahead.js'
+import { eventReused, storeWritten, onceKey } from './ingest/written-once.js'
+import { makeAgent } from '../shard/new-agent.js'
 import { readBareDraft, readEvent, type DraftRules } from './drafts.js'
 import { appendOne, targetAgent } from './records.js'
 

@@ -8,7 +8,7 @@ import { NamespaceState } from '../auth/namespace-state.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import { findAgent, noSuchOrganism, type Decision, type ShardState } from '../shard/state.js'
 import { findOrganism, listOrganisms } from '../store/tables/organisms.js'
-import { makeAgent } from './agents.js'
+import { makeAgent } from '../shard/new-agent.js'
 
 /** Creates the row of an organism; 409 organism_exists. The front creates its agents afterwards. */
 export function organismCreate(

@@ -1,6 +1,6 @@
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
 import { checkpointOrigin, signCheckpoint } from '../../src/strand/checkpoint.js'
-import { agentToRead, covers, grantOf, isRefused } from '../shard/row-access.js'
+import { agentToRead, covers, grantOf, isRefused } from '../mutations/row-access.js'
 import { importOpen, noSuchAgent, type ShardState } from '../shard/state.js'
 import { noSuchRecord } from './records.js'
 

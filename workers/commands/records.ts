@@ -15,8 +15,8 @@ import { batchDone, recordView, writeResponse } from '../../src/wire/render.js'
 import type { CommitGroup, Draft } from '../shard/commit-group.js'
 import type { StoredRecord } from '../store/tables/record-codec.js'
 import type { PendingRecord } from '../store/write-set.js'
-import { splitBatch } from '../shard/batch-split.js'
-import { addContent } from '../shard/idempotent-answers.js'
+import { splitBatch } from './batch-split.js'
+import { addContent } from './idempotency/answers.js'
 import {
   PageBudget,
   agentToRead,
@@ -25,7 +25,7 @@ import {
   hasPolicy,
   isRefused,
   refuserOf,
-} from '../shard/row-access.js'
+} from '../mutations/row-access.js'
 import {
   findAgent,
   importOpen,
@@ -38,7 +38,7 @@ import {
 } from '../shard/state.js'
 import { publicKeyOf } from '../store/tables/agents.js'
 import type { Agent } from '../store/tables/agent.js'
-import { makeAgent } from './agents.js'
+import { makeAgent } from '../shard/new-agent.js'
 import { draftOf, faulty, isObject, readDraft, type DraftRules } from './drafts.js'
 
 /** Appends a record whose body was parsed (POST …/records). */

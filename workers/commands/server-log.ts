@@ -14,7 +14,7 @@ import { findAgent, type Decision, type ShardState } from '../shard/state.js'
 import type { Agent } from '../store/tables/agent.js'
 import { allHeads, changedHeads, type ChangedHead } from '../store/tables/changed-heads.js'
 import { recordBySeq } from '../store/tables/records.js'
-import { makeAgent } from './agents.js'
+import { makeAgent } from '../shard/new-agent.js'
 
 /** A page of this shard's heads that moved after a clock reading, without the head of the server log. */
 export function headsMoved(state: ShardState, { after }: CommandOf<'headsMoved'>): Outcome {

@@ -1,30 +1,14 @@
 import { limits } from '../../src/base/limits/limits.js'
 import type { CommandOf, Outcome, StreamEvent } from '../../src/protocol/messages.js'
 import { shardOf } from '../../src/strand/placement.js'
-import { compareHlc, formatHlc, laterHlc, type Hlc } from '../../src/strand/hlc.js'
+import { compareHlc, laterHlc, type Hlc } from '../../src/strand/hlc.js'
 import { isAfterPosition, tieOf } from '../../src/strand/record-position.js'
-import { headsType, isSelectedType, isSystemType } from '../../src/strand/record-type.js'
-import { streamEventData } from '../../src/wire/render.js'
-import { PageBudget } from '../shard/row-access.js'
+import { isSelectedType } from '../../src/strand/record-type.js'
+import { PageBudget } from '../mutations/row-access.js'
 import { noSuchAgent, type ShardState } from '../shard/state.js'
+import { isStreamed, streamEvent } from '../shard/stream-event.js'
 import type { StoredRecord } from '../store/tables/record-codec.js'
 import { blocksAfter, recordsFrom, seqAtOrAfter } from '../store/tables/records.js'
-
-export function streamEvent(agent: string, record: StoredRecord): StreamEvent {
-  const system = isSystemType(record.type) && ({ isSystem: true } as const)
-  return {
-    agent,
-    seq: record.seq,
-    hlc: formatHlc(record.hlc),
-    ...system,
-    data: streamEventData(agent, record),
-  }
-}
-
-/** Whether a record can be sent to streams: erased records are not, nor heads, which the log has every second. */
-export function isStreamed(record: StoredRecord): boolean {
-  return record.type !== headsType && record.erased !== true
-}
 
 /** A page of a strand for a stream that is catching up. */
 export function streamPage(state: ShardState, command: CommandOf<'streamPage'>): Outcome {

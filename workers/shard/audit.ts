@@ -5,7 +5,7 @@ import type { AuditEntry } from '../../src/protocol/audit-messages.js'
 import { canonicalJson } from '../../src/strand/json.js'
 import type { CommitGroup } from './commit-group.js'
 import type { PendingRecord } from '../store/write-set.js'
-import { makeAgent } from '../commands/agents.js'
+import { makeAgent } from './new-agent.js'
 import { findAgent, type ShardState } from './state.js'
 import type { Agent } from '../store/tables/agent.js'
 

@@ -1,6 +1,6 @@
 import type { StreamEvent } from '../../src/protocol/messages.js'
 import type { Notice } from '../../src/protocol/notices.js'
-import { isStreamed, streamEvent } from '../commands/stream.js'
+import { isStreamed, streamEvent } from './stream-event.js'
 import type { ShardStore } from '../store/shard-store.js'
 import type { CommitGroup } from './commit-group.js'
 import type { Watched } from './front-frames.js'

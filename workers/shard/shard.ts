@@ -1,24 +1,19 @@
-import { refuse } from '../../src/base/errors.js'
 import { limits } from '../../src/base/limits/limits.js'
 import type { CommandFrame, OutcomeFrame } from '../../src/protocol/frame.js'
-import type { Command, Outcome, StoreFlush } from '../../src/protocol/messages.js'
+import type { Outcome, StoreFlush } from '../../src/protocol/messages.js'
 import { noFigures, type ShardFigures } from '../../src/protocol/shard-figures.js'
 import type { Notice } from '../../src/protocol/notices.js'
 import { HlcClock } from '../../src/strand/hlc.js'
 import {
   agentOf,
-  decide,
-  isForCallerAlone,
-  isShortWrite,
-  longSteps,
-  read,
-  readsInOtherThread,
-  type Read,
-  type QueuedWrite,
-  type Write,
-  partition,
+  callerOf,
+  type CommandTable,
   type Numbered,
-} from './apply.js'
+  partition,
+  type QueuedWrite,
+  type Read,
+  type Write,
+} from './command-table.js'
 import { CommitGroup } from './commit-group.js'
 import type { ShardState, Turn } from './state.js'
 import { orFailure, type LongWrite, TurnDecisions } from './turn-decisions.js'
@@ -29,11 +24,6 @@ import { eventsOf, noticesOf } from './group-effects.js'
 import { bodyBytesOf, spaceFor, sizeOf } from './sizes.js'
 import { PendingReplies, type SendReplies } from './front-frames.js'
 
-const diskFull = refuse(
-  'storage_full',
-  'The data disk is full, or the log cannot open a file; reads still work',
-)
-
 /**
  * A shard decides commands one after another, commits their writes together, and then answers. It works in
  * turns of one commit each and takes new commands between two turns, so that no command waits for the end of
@@ -41,6 +31,7 @@ const diskFull = refuse(
  */
 export class Shard {
   readonly #state: ShardState
+  readonly #commands: CommandTable
   readonly #hlc: HlcClock
   readonly #figures: ShardFigures = noFigures()
   readonly #times: CommitTimes
@@ -69,8 +60,9 @@ export class Shard {
   readonly #pending: PendingReplies
   readonly #turn: { group: CommitGroup; endsAtMs: number } & Turn
 
-  constructor(state: ShardState, send: SendReplies) {
+  constructor(state: ShardState, commands: CommandTable, send: SendReplies) {
     this.#state = state
+    this.#commands = commands
     this.#hlc = new HlcClock(state.clock, state.store.lastHlc)
     this.#pending = new PendingReplies(() => state.store.segments, send)
     this.#times = new CommitTimes(state.steadyClock, this.#figures)
@@ -97,7 +89,7 @@ export class Shard {
     }
     if (writes.length > 0) this.#lastWriteMs = this.#state.steadyClock()
     for (const [id, write] of writes) {
-      if (write.kind === 'uploadsEnd' || isShortWrite(write)) this.#writes.push([id, write])
+      if (write.kind === 'uploadsEnd' || this.#commands.isShortWrite(write)) this.#writes.push([id, write])
       else this.#longWrites.push(callerOf(write), [id, write])
     }
     for (const one of reads) {
@@ -199,7 +191,11 @@ export class Shard {
   turn(): void {
     const newGroup = (): CommitGroup => new CommitGroup(this.#hlc, this.#state.random)
     this.#turn.group = newGroup()
-    const decisions = new TurnDecisions(this.#state, this.#turn, newGroup)
+    const decisions = new TurnDecisions(
+      { state: this.#state, commands: this.#commands },
+      this.#turn,
+      newGroup,
+    )
     this.#refuseIfDiskFull(decisions)
     if (!this.#longIsDue) this.#decideWrites(decisions)
     this.#shortPending ||= decisions.count > 0
@@ -228,8 +224,8 @@ export class Shard {
     const long = this.#longWrites.peek()
     if (long !== undefined) waiting.push(long)
     if (this.#state.store.hasSpace(spaceFor(waiting.map(([, write]) => write)))) return
-    for (const [id] of this.#writes) decisions.refuse(id, diskFull)
-    for (const [id] of this.#longWrites.takeAll()) decisions.refuse(id, diskFull)
+    for (const [id] of this.#writes) decisions.refuseWithoutSpace(id)
+    for (const [id] of this.#longWrites.takeAll()) decisions.refuseWithoutSpace(id)
     this.#writes = []
   }
 
@@ -245,7 +241,9 @@ export class Shard {
       if (isEnd && waiting.length === 0) this.#longWrites.push(callerOf(write), [id, write])
       else if (isEnd || full || held.has(agentOf(write))) waiting.push(one)
       else {
-        const decided = decisions.decide(one, () => decide(this.#state, write, this.#turn.group))
+        const decided = decisions.decide(one, () =>
+          this.#commands.decide(this.#state, write, this.#turn.group),
+        )
         bytes += bodyBytesOf(write)
         // After a failure, which decided all others again, the turn ends.
         full = !decided || this.#turn.spent() || this.#isGroupFull(bytes)
@@ -280,7 +278,7 @@ export class Shard {
   #nextLong(): LongWrite | undefined {
     const next = this.#longWrites.take()
     if (next === undefined) return undefined
-    const steps = longSteps(this.#state, next[1], this.#turn)
+    const steps = this.#commands.longSteps(this.#state, next[1], this.#turn)
     this.#currentLong = { one: next, steps, bytes: bodyBytesOf(next[1]) }
     return this.#currentLong
   }
@@ -291,7 +289,9 @@ export class Shard {
     const failures: string[] = []
     // A read has changed nothing, so the shard continues after one that throws, as for a damaged record.
     const outcomeOf = (command: Read): Outcome =>
-      orFailure(this.#state, { kind: command.kind, failures }, () => read(this.#state, command))
+      orFailure(this.#state, { kind: command.kind, failures }, () =>
+        this.#commands.read(this.#state, command),
+      )
     const outcomes = this.#watches.map(([id, command]): OutcomeFrame['outcomes'][number] => [
       id,
       outcomeOf(command),
@@ -302,12 +302,13 @@ export class Shard {
       const next = this.#reads.take()
       if (next === undefined) break
       const [id, command] = next
-      if (readsInOtherThread(command)) this.#state.store.flush()
+      if (this.#commands.readsInOtherThread(command)) this.#state.store.flush()
       const outcome = outcomeOf(command)
       outcomes.push([id, outcome])
       const size = sizeOf(outcome)
       bytes += size
-      if (size >= limits.linkSplitBytesMin && isForCallerAlone(command)) large.set(id, callerOf(command))
+      if (size >= limits.linkSplitBytesMin && this.#commands.isForCallerAlone(command))
+        large.set(id, callerOf(command))
       if (this.#turn.spent()) break
     }
     this.#answer(outcomes, { notices: failures.length > 0 ? [{ kind: 'failed', failures }] : [], large })
@@ -394,5 +395,3 @@ export class Shard {
     })
   }
 }
-
-const callerOf = ({ caller = '' }: Command): string => caller

@@ -1,6 +1,6 @@
 import type { Outcome } from '../../src/protocol/messages.js'
 import { spaceForImport, spaceForWrite, type SpaceNeed } from '../store/preallocation.js'
-import type { Write } from './apply.js'
+import type { Write } from './command-table.js'
 
 /** An upper bound of the disk space that writes need, as far as it is known before they are decided. */
 export function spaceFor(writes: readonly Write[]): SpaceNeed {

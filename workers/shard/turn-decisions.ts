@@ -2,9 +2,14 @@ import { refuse, type Refusal } from '../../src/base/errors.js'
 import type { Outcome } from '../../src/protocol/messages.js'
 import { RowSetAside } from '../store/set-aside.js'
 import { InvalidRow } from '../store/tables/row-shape.js'
-import { agentOf, longSteps, type Numbered, type Write } from './apply.js'
+import { agentOf, type CommandTable, type Numbered, type Write } from './command-table.js'
 import type { CommitGroup } from './commit-group.js'
 import type { Decision, ShardState, Steps, Turn } from './state.js'
+
+const diskFull = refuse(
+  'storage_full',
+  'The data disk is full, or the log cannot open a file; reads still work',
+)
 
 /** A long write that has started; `bytes` is the length of its body. */
 export interface LongWrite {
@@ -20,6 +25,7 @@ export interface LongWrite {
  */
 export class TurnDecisions {
   readonly #state: ShardState
+  readonly #commands: CommandTable
   readonly #turn: Turn
   readonly #newGroup: () => CommitGroup
   readonly #decisions = new Map<number, Decision>()
@@ -27,8 +33,13 @@ export class TurnDecisions {
   readonly #writes: Numbered<Write>[] = []
   readonly failures: string[] = []
 
-  constructor(state: ShardState, turn: Turn, newGroup: () => CommitGroup) {
+  constructor(
+    { state, commands }: { state: ShardState; commands: CommandTable },
+    turn: Turn,
+    newGroup: () => CommitGroup,
+  ) {
     this.#state = state
+    this.#commands = commands
     this.#turn = turn
     this.#newGroup = newGroup
   }
@@ -42,9 +53,9 @@ export class TurnDecisions {
     return this.#decisions
   }
 
-  /** Refuses a write that was not decided. */
-  refuse(id: number, refusal: Refusal): void {
-    this.#decisions.set(id, refusal)
+  /** Refuses a write that was not decided, because the disk is full. */
+  refuseWithoutSpace(id: number): void {
+    this.#decisions.set(id, diskFull)
   }
 
   /** Decides a write in one step. @returns false if it threw */
@@ -78,7 +89,7 @@ export class TurnDecisions {
     this.#turn.group = this.#newGroup()
     const turn: Turn = { group: this.#turn.group, held: this.#turn.held, spent: () => false }
     for (const [id, write] of this.#writes) {
-      const steps = longSteps(this.#state, write, turn)
+      const steps = this.#commands.longSteps(this.#state, write, turn)
       let step = steps.next()
       while (step.done !== true) step = steps.next()
       this.#decisions.set(id, step.value)

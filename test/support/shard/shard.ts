@@ -8,6 +8,7 @@ import type { AuthRules } from '../../../src/protocol/auth-messages.js'
 import type { Command, Outcome } from '../../../src/protocol/messages.js'
 import type { Signing, WriteOptions } from '../../../src/protocol/command-options.js'
 import type { RecordAppend } from '../../../src/protocol/record-messages.js'
+import { commands } from '../../../workers/commands/decisions.js'
 import { Shard } from '../../../workers/shard/shard.js'
 import { Watched } from '../../../workers/shard/front-frames.js'
 import type { Environment } from '../../../workers/store/environment.js'
@@ -172,6 +173,7 @@ export class TestShard {
           this.heartbeats++
         },
       },
+      commands,
       (frame) => this.frames.push(frame),
     )
   }

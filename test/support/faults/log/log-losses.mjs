@@ -28,6 +28,7 @@ import { balancedPick, between, pick, seededRandom } from '../../../../scripts/c
 
 const [folder = 'dist', rounds = '100', seed = '1', onlyKind] = process.argv.slice(2)
 const load = (path) => import(pathToFileURL(resolve(folder, path)).href)
+const { commands } = await load('workers/commands/decisions.js')
 const { Shard } = await load('workers/shard/shard.js')
 const { ShardStore } = await load('workers/store/shard-store.js')
 const { readPosition } = await load('workers/store/log/position.js')
@@ -122,6 +123,7 @@ class Machine {
         watched: new Set(),
         heartbeat: () => {},
       },
+      commands,
       (frame) => this.#receive(frame),
     )
   }

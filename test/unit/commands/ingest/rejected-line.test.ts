@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { limits } from '../../../src/base/limits/limits.js'
-import { rejectedDrafts } from '../../../workers/shard/rejected-line.js'
+import { limits } from '../../../../src/base/limits/limits.js'
+import { rejectedDrafts } from '../../../../workers/commands/ingest/rejected-line.js'
 
 const refusal = { code: 'too_large', detail: 'Expected less' } as const
 

@@ -1,38 +1,29 @@
 import { createHash } from 'node:crypto'
 import type { Refusal } from '../../src/base/errors.js'
 import { limits } from '../../src/base/limits/limits.js'
-import type { Command, CommandOf, Outcome, StoreFlush, StoreResume } from '../../src/protocol/messages.js'
-import type { WriteOptions } from '../../src/protocol/command-options.js'
+import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
 import { canonicalJson, readJson } from '../../src/strand/json.js'
-import { agentKeyRotate, agentZoneSet } from '../commands/agent-changes.js'
-import { agentCreate, agentHead, agentList, agentStatus, keyClaim } from '../commands/agents.js'
-import { apiKeyCreate, apiKeyDelete, apiKeyList, apiKeysUsed } from '../commands/api-keys.js'
-import { auditAppend, auditOpen } from '../commands/audit.js'
-import { authChange, revocationsList, authLookup } from '../commands/auth/namespace.js'
-import { strandThen } from '../commands/as-of.js'
-import { edgeAdd, edgeList, edgeRemove } from '../commands/graph.js'
-import { ingestOne, ingestPieces, isAllOrNone, readOne } from '../commands/ingest.js'
-import { recordMutate } from '../commands/mutations.js'
-import { organismCreate, organismGet, organismList } from '../commands/organisms.js'
-import { policiesGet, policiesSet } from '../commands/policies.js'
-import { checkpointSign, strandLocate } from '../commands/proof.js'
-import { authorsEnd, proposalAuthors, proposalDecide, proposalList } from '../commands/proposals.js'
+import { agentKeyRotate, agentZoneSet } from './agent-changes.js'
+import { agentCreate, agentHead, agentList, agentStatus, keyClaim } from './agents.js'
+import { apiKeyCreate, apiKeyDelete, apiKeyList, apiKeysUsed } from './api-keys.js'
+import { auditAppend, auditOpen } from './audit.js'
+import { authChange, revocationsList, authLookup } from './auth/namespace.js'
+import { strandThen } from './as-of.js'
+import { edgeAdd, edgeList, edgeRemove } from './graph.js'
+import { ingestOne, ingestPieces, isAllOrNone, readOne } from './ingest.js'
+import { recordMutate } from './mutations.js'
+import { organismCreate, organismGet, organismList } from './organisms.js'
+import { policiesGet, policiesSet } from './policies.js'
+import { checkpointSign, strandLocate } from './proof.js'
+import { authorsEnd, proposalAuthors, proposalDecide, proposalList } from './proposals.js'
 import { proposalsSweep } from '../mutations/sweep.js'
-import { recordQuery } from '../commands/query.js'
-import { batchAppend, readRecord, recordAppend, recordFind, recordGet } from '../commands/records.js'
-import {
-  headsAll,
-  headsCheck,
-  headsMoved,
-  logAppend,
-  logFind,
-  logOpen,
-  logHeads,
-} from '../commands/server-log.js'
-import { isLargePart, strandImport, strandImportSteps } from '../commands/strand-import.js'
-import { logPage, streamPage, watch } from '../commands/stream.js'
+import { recordQuery } from './query.js'
+import { batchAppend, readRecord, recordAppend, recordFind, recordGet } from './records.js'
+import { headsAll, headsCheck, headsMoved, logAppend, logFind, logOpen, logHeads } from './server-log.js'
+import { isLargePart, strandImport, strandImportSteps } from './strand-import.js'
+import { logPage, streamPage, watch } from './stream.js'
 import { mailDue, mailSettle } from '../auth/outbox.js'
-import type { CommitGroup, Draft } from './commit-group.js'
+import type { CommitGroup, Draft } from '../shard/commit-group.js'
 import {
   addContent,
   answeredBefore,
@@ -40,32 +31,14 @@ import {
   isCheck,
   writeKeyed,
   keyedRequest,
-} from './idempotent-answers.js'
-import { ingestInOneGroup, ingestKeyed, ingestIdempotent } from './idempotent-ingest.js'
-import { isOneLine } from './ingest-reader.js'
-import type { Decision, ShardState, Steps, Turn } from './state.js'
-import type { CommandFrame } from '../../src/protocol/frame.js'
-
-export type Write = Extract<Command, { options: WriteOptions } | { kind: 'keyClaim' }>
-
-/** A command that only reads. */
-export type Read = Exclude<Command, Write | StoreFlush | StoreResume>
-
-/**
- * A write that is decided in a single step. Parts of an import are short too, unless a late seal makes them
- * large.
- */
-export type ShortWrite = Exclude<Write, { kind: 'ingestChunk' | 'batchAppend' | 'uploadsEnd' }>
-
-/** A short write, or the end of uploads, which follows the short writes before it and then waits with the long ones. */
-export type QueuedWrite = ShortWrite | CommandOf<'uploadsEnd'>
-
-export function isWrite(command: Command): command is Write {
-  return 'options' in command || command.kind === 'keyClaim'
-}
+} from './idempotency/answers.js'
+import { ingestInOneGroup, ingestKeyed, ingestIdempotent } from './idempotency/ingest.js'
+import { isOneLine } from './ingest/reader.js'
+import type { Decision, ShardState, Steps, Turn } from '../shard/state.js'
+import { agentOf, type CommandTable, type Read, type ShortWrite, type Write } from '../shard/command-table.js'
 
 /** Whether a write takes so little time that other commands can wait for it. */
-export function isShortWrite(command: Write): command is ShortWrite {
+function isShortWrite(command: Write): command is ShortWrite {
   switch (command.kind) {
     case 'ingestChunk':
     case 'batchAppend':
@@ -80,13 +53,8 @@ export function isShortWrite(command: Write): command is ShortWrite {
   }
 }
 
-/** The agent that a write is for; empty if it is for many agents or for none. */
-export function agentOf(command: Write): string {
-  return 'agent' in command ? command.agent : ''
-}
-
 /** Decides a write over several turns, or finds the earlier answer to its Idempotency-Key. */
-export function* longSteps(state: ShardState, command: Write, turn: Turn): Steps<Decision> {
+function* longSteps(state: ShardState, command: Write, turn: Turn): Steps<Decision> {
   switch (command.kind) {
     case 'ingestChunk':
       return yield* ingestSteps(state, command, turn)
@@ -133,7 +101,7 @@ function* batchSteps(state: ShardState, command: CommandOf<'batchAppend'>, turn:
 }
 
 /** Decides a write, or finds the earlier answer to its Idempotency-Key. */
-export function decide(state: ShardState, command: ShortWrite, group: CommitGroup): Decision {
+function decide(state: ShardState, command: ShortWrite, group: CommitGroup): Decision {
   const idempotency = 'options' in command ? command.options.idempotency : undefined
   if (idempotency === undefined) return write(state, command, group)
   const request = keyedRequest(command, { ...idempotency, agent: agentOf(command) })
@@ -264,7 +232,7 @@ const readers: { [Kind in Read['kind']]: ReadAnswer<Extract<Read, { kind: Kind }
 
 type ReadAnswer<Command> = (state: ShardState, command: Command) => Outcome
 
-export function read(state: ShardState, command: Read): Outcome {
+function read(state: ShardState, command: Read): Outcome {
   return readerOf(command.kind)(state, command)
 }
 
@@ -272,57 +240,22 @@ function readerOf<Kind extends Read['kind']>(kind: Kind): ReadAnswer<Extract<Rea
   return readers[kind]
 }
 
-/** A command and the number that its outcome will carry. */
-export type Numbered<C> = [id: number, command: C]
-
-/**
- * Separates writes from reads and groups the writes by agent, in order of arrival, so that the records of an
- * agent are adjacent in a block. The requests of one frame are concurrent, so their order between agents does
- * not matter.
- */
-export function partition(commands: CommandFrame): {
-  writes: Numbered<Write>[]
-  reads: Numbered<Read>[]
-  flushes: Numbered<StoreFlush>[]
-  resumes: number[]
-} {
-  const reads: Numbered<Read>[] = []
-  const flushes: Numbered<StoreFlush>[] = []
-  const resumes: number[] = []
-  const byAgent = new Map<string, Numbered<Write>[]>()
-  const ends: Numbered<Write>[] = []
-  for (const [id, command] of commands) {
-    if (command.kind === 'storeFlush') {
-      flushes.push([id, command])
-      continue
-    }
-    if (command.kind === 'storeResume') {
-      resumes.push(id)
-      continue
-    }
-    if (!isWrite(command)) {
-      reads.push([id, command])
-      continue
-    }
-    if (command.kind === 'uploadsEnd') {
-      ends.push([id, command])
-      continue
-    }
-    const agent = agentOf(command)
-    const others = byAgent.get(agent)
-    if (others === undefined) byAgent.set(agent, [[id, command]])
-    else others.push([id, command])
-  }
-  // Last, because another front may have sent its frame earlier although it was read later.
-  return { writes: [...[...byAgent.values()].flat(), ...ends], reads, flushes, resumes }
-}
-
 /** Whether the caller then reads LMDB in another thread, which requires a flush. */
-export function readsInOtherThread({ kind }: Read): boolean {
+function readsInOtherThread({ kind }: Read): boolean {
   return kind === 'strandLocate' || kind === 'strandThen'
 }
 
 /** Whether a front only passes the answer on to its client, so that later frames may overtake it. */
-export function isForCallerAlone({ kind }: Read): boolean {
+function isForCallerAlone({ kind }: Read): boolean {
   return ['recordGet', 'recordFind', 'recordQuery', 'edgeList', 'proposalList', 'agentList'].includes(kind)
+}
+
+/** The commands of all features, as a shard carries them out. */
+export const commands: CommandTable = {
+  isShortWrite,
+  decide,
+  longSteps,
+  read,
+  isForCallerAlone,
+  readsInOtherThread,
 }

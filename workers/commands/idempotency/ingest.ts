@@ -1,8 +1,8 @@
-import type { Refusal } from '../../src/base/errors.js'
-import { limits } from '../../src/base/limits/limits.js'
-import { isStoredOutcome, type IngestedOutcome, type Outcome } from '../../src/protocol/messages.js'
-import type { CommitGroup } from './commit-group.js'
-import type { SignedAhead } from './sign-ahead.js'
+import type { Refusal } from '../../../src/base/errors.js'
+import { limits } from '../../../src/base/limits/limits.js'
+import { isStoredOutcome, type IngestedOutcome, type Outcome } from '../../../src/protocol/messages.js'
+import type { CommitGroup } from '../../shard/commit-group.js'
+import type { SignedAhead } from '../ingest/sign-ahead.js'
 import {
   areAllValid,
   ingestPieces,
@@ -12,10 +12,10 @@ import {
   stillSigned,
   writeRead,
   type ReadLines,
-} from '../commands/ingest.js'
-import { linesByAgent, type IngestLines } from './ingest-reader.js'
-import { answeredBefore, isCheck, writeKeyed, keyedRequest, type KeyedRequest } from './idempotent-answers.js'
-import type { Decision, ShardState, Steps, Turn } from './state.js'
+} from '../ingest.js'
+import { linesByAgent, type IngestLines } from '../ingest/reader.js'
+import { answeredBefore, isCheck, writeKeyed, keyedRequest, type KeyedRequest } from './answers.js'
+import type { Decision, ShardState, Steps, Turn } from '../../shard/state.js'
 
 /** The lines of one agent, and their request under the Idempotency-Key. */
 interface AgentPart {

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto'
 import { isUtf8 } from 'node:buffer'
-import { asBuffer } from '../../src/base/bytes.js'
-import type { Refusal } from '../../src/base/errors.js'
-import { limits } from '../../src/base/limits/limits.js'
-import { canonicalJson } from '../../src/strand/json.js'
-import { rejectedType } from '../../src/strand/record-type.js'
-import type { DraftRules } from '../commands/drafts.js'
-import type { Draft } from './commit-group.js'
+import { asBuffer } from '../../../src/base/bytes.js'
+import type { Refusal } from '../../../src/base/errors.js'
+import { limits } from '../../../src/base/limits/limits.js'
+import { canonicalJson } from '../../../src/strand/json.js'
+import { rejectedType } from '../../../src/strand/record-type.js'
+import type { DraftRules } from '../drafts.js'
+import type { Draft } from '../../shard/commit-group.js'
 
 interface RefusedLine {
   line: number

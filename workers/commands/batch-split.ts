@@ -10,7 +10,7 @@ import {
   spaceEnd,
   stringEnd,
 } from '../../src/strand/json-scanner.js'
-import type { Steps, Turn } from './state.js'
+import type { Steps, Turn } from '../shard/state.js'
 
 /** A batch whose records are not yet parsed. */
 export interface SplitBatch {

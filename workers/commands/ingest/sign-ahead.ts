@@ -1,20 +1,15 @@
-import { agentSeed, keyPairFromSeed } from '../../src/strand/keys.js'
-import { genesisBody } from '../../src/strand/genesis.js'
-import { compareHlc, HlcClock, type Hlc } from '../../src/strand/hlc.js'
-import { zeroHash } from '../../src/strand/header.js'
-import { genesisType } from '../../src/strand/record-type.js'
-import { chainRecord, type ChainedRecord, type CommitGroup, type Draft } from './commit-group.js'
-import { findAgent, type ShardState, type Steps, type Turn } from './state.js'
-import type { Agent } from '../store/tables/agent.js'
+import type { AgentAhead } from '../../shard/new-agent.js'
+import { agentSeed, keyPairFromSeed } from '../../../src/strand/keys.js'
+import { genesisBody } from '../../../src/strand/genesis.js'
+import { compareHlc, HlcClock, type Hlc } from '../../../src/strand/hlc.js'
+import { zeroHash } from '../../../src/strand/header.js'
+import { genesisType } from '../../../src/strand/record-type.js'
+import { chainRecord, type ChainedRecord, type CommitGroup, type Draft } from '../../shard/commit-group.js'
+import { findAgent, type ShardState, type Steps, type Turn } from '../../shard/state.js'
+import type { Agent } from '../../store/tables/agent.js'
 
 /** Writes of more records than this in one group are chained and signed in turns before the group. */
 export const signedInOneGroupMax = 512
-
-export interface AgentAhead {
-  createdAtMs: number
-  keyPair: Agent['keyPair']
-  genesis: ChainedRecord
-}
 
 /** Records that are chained and signed but not yet in a commit group. */
 export interface SignedAhead {
