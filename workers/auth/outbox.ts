@@ -8,6 +8,17 @@ import type { Decision, ShardState } from '../shard/state.js'
 import type { AuthRows } from '../store/tables/auth-rows.js'
 import { findMail, mailKey, mailsDue } from '../store/tables/mails.js'
 import type { NamespaceState } from './namespace-state.js'
+import type { FeatureCommands } from '../shard/command-table.js'
+
+/** The outbox of mails. */
+export const mailCommands = {
+  writes: {
+    mailSettle: { decide: mailSettle },
+  },
+  reads: {
+    mailDue: { answer: mailDue },
+  },
+} satisfies FeatureCommands
 
 /** Mails are stored sealed, because they contain the token of a link; all other rows have only its hash. */
 const place: SealContext = { purpose: 'strandfast/mail/v1', owner: Buffer.from('outbox') }
@@ -34,7 +45,7 @@ export function putMail(namespace: NamespaceState, mail: AuthMail, served = true
 }
 
 /** Mails whose next try is due, without those that cannot be read. */
-export function mailDue(state: ShardState, command: CommandOf<'mailDue'>): Outcome {
+function mailDue(state: ShardState, command: CommandOf<'mailDue'>): Outcome {
   const { environment, setAside } = state.store
   const mails: { key: string; message: OutboxMessage }[] = []
   for (const { key, sealed } of mailsDue(environment, state.clock())) {
@@ -50,11 +61,7 @@ export function mailDue(state: ShardState, command: CommandOf<'mailDue'>): Outco
 }
 
 /** Removes a mail that was sent or has failed permanently, or schedules its next try. */
-export function mailSettle(
-  state: ShardState,
-  command: CommandOf<'mailSettle'>,
-  group: CommitGroup,
-): Decision {
+function mailSettle(state: ShardState, command: CommandOf<'mailSettle'>, group: CommitGroup): Decision {
   const { key, result } = command
   const bytes = findMail(state.store.environment, key)
   if (bytes !== undefined) {

@@ -9,13 +9,18 @@ import { requestMutation } from '../mutations/request.js'
 import type { Decision, ShardState } from '../shard/state.js'
 import { seedContext } from '../store/tables/agents.js'
 import { targetAgent } from './records.js'
+import type { FeatureCommands } from '../shard/command-table.js'
+
+/** Changes of agents. */
+export const agentChangeCommands = {
+  writes: {
+    agentZoneSet: { decide: agentZoneSet },
+    agentKeyRotate: { decide: agentKeyRotate },
+  },
+} satisfies FeatureCommands
 
 /** Changes the zone of an agent, immediately or by a proposal; 404 agent_not_found, 412 head_mismatch. */
-export function agentZoneSet(
-  state: ShardState,
-  command: CommandOf<'agentZoneSet'>,
-  group: CommitGroup,
-): Decision {
+function agentZoneSet(state: ShardState, command: CommandOf<'agentZoneSet'>, group: CommitGroup): Decision {
   const agent = targetAgent(state, { ...command, emerge: false }, group)
   if ('code' in agent) return agent
   const { zone } = command
@@ -28,7 +33,7 @@ export function agentZoneSet(
  * Rotates the key of an agent, immediately or by a proposal. The caller has claimed the key of a given seed.
  * 404 agent_not_found, 409 key_in_use, 412 head_mismatch.
  */
-export function agentKeyRotate(
+function agentKeyRotate(
   state: ShardState,
   command: CommandOf<'agentKeyRotate'>,
   group: CommitGroup,

@@ -6,16 +6,26 @@ import type { CommitGroup } from '../shard/commit-group.js'
 import { makeAgent } from '../shard/new-agent.js'
 import { agentToRead } from '../mutations/row-access.js'
 import { findAgent, type Decision, type ShardState } from '../shard/state.js'
+import type { FeatureCommands } from '../shard/command-table.js'
+
+/** Agents. */
+export const agentCommands = {
+  writes: {
+    keyClaim: { decide: keyClaim },
+    agentCreate: { decide: agentCreate, isLong: ({ isMember }) => isMember === true },
+  },
+  reads: {
+    agentHead: { answer: agentHead },
+    agentStatus: { answer: agentStatus },
+    agentList: { answer: agentList, isForCallerAlone: true },
+  },
+} satisfies FeatureCommands
 
 /**
  * Creates an agent with its genesis record; 409 agent_exists. The caller has claimed the public key of a
  * given seed.
  */
-export function agentCreate(
-  state: ShardState,
-  command: CommandOf<'agentCreate'>,
-  group: CommitGroup,
-): Decision {
+function agentCreate(state: ShardState, command: CommandOf<'agentCreate'>, group: CommitGroup): Decision {
   if (findAgent(state, group, command.agent) !== undefined) {
     return refuse('agent_exists', `Agent "${command.agent}" already exists`)
   }
@@ -25,7 +35,7 @@ export function agentCreate(
 }
 
 /** Claims a public key for an agent; 409 key_in_use if it belongs to another agent. */
-export function keyClaim(state: ShardState, command: CommandOf<'keyClaim'>, group: CommitGroup): Decision {
+function keyClaim(state: ShardState, command: CommandOf<'keyClaim'>, group: CommitGroup): Decision {
   const owner = group.publicKeys.get(command.publicKey) ?? state.store.publicKeyOwner(command.publicKey)
   if (owner !== undefined && owner !== command.agent) {
     return refuse('key_in_use', 'The public key of this seed belongs to another agent')
@@ -38,7 +48,7 @@ export function keyClaim(state: ShardState, command: CommandOf<'keyClaim'>, grou
  * A page of agents' names, and their statuses if requested; the page ends early at `pageWorkBytesMax` bytes
  * read, and at `agentNamesExaminedMax` names with `contains`.
  */
-export function agentList(state: ShardState, command: CommandOf<'agentList'>): Outcome {
+function agentList(state: ShardState, command: CommandOf<'agentList'>): Outcome {
   const { agents } = state.store
   const { contains } = command
   const page = contains === undefined ? agents.names(command) : agents.namesWith(contains, command)
@@ -65,13 +75,13 @@ export function agentList(state: ShardState, command: CommandOf<'agentList'>): O
   return { kind: 'names', names: shown, total, statuses, ...cut }
 }
 
-export function agentStatus(state: ShardState, command: CommandOf<'agentStatus'>): Outcome {
+function agentStatus(state: ShardState, command: CommandOf<'agentStatus'>): Outcome {
   const agent = agentToRead(state, command)
   if ('code' in agent) return agent
   return { kind: 'reply', status: 200, body: renderStatus(agent, agent.head, agent.strandBytes) }
 }
 
-export function agentHead(state: ShardState, command: CommandOf<'agentHead'>): Outcome {
+function agentHead(state: ShardState, command: CommandOf<'agentHead'>): Outcome {
   const agent = agentToRead(state, command)
   if ('code' in agent) return agent
   return { kind: 'reply', status: 200, body: chainHead(agent.name, agent.head) }

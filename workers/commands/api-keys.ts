@@ -9,6 +9,19 @@ import type { CommitGroup } from '../shard/commit-group.js'
 import { makeProposal, proposedAs, recordsToPropose } from '../mutations/propose.js'
 import type { Decision, ShardState } from '../shard/state.js'
 import { isAdmin } from '../store/tables/api-keys.js'
+import type { FeatureCommands } from '../shard/command-table.js'
+
+/** API keys. */
+export const apiKeyCommands = {
+  writes: {
+    apiKeyCreate: { decide: apiKeyCreate },
+    apiKeyDelete: { decide: apiKeyDelete },
+    apiKeysUsed: { decide: apiKeysUsed },
+  },
+  reads: {
+    apiKeyList: { answer: apiKeyList },
+  },
+} satisfies FeatureCommands
 
 const KEY_BYTES = 32
 const KEY_ID_BYTES = 12
@@ -22,11 +35,7 @@ const ADMINS_TO_DECIDE = 2
  * two admin keys, a key that may decide proposals is itself a proposal (docs/adr/0033-lines-of-keys.md). 413
  * beyond `apiKeysMax` keys, 503 clock_skew, overloaded.
  */
-export function apiKeyCreate(
-  state: ShardState,
-  command: CommandOf<'apiKeyCreate'>,
-  group: CommitGroup,
-): Decision {
+function apiKeyCreate(state: ShardState, command: CommandOf<'apiKeyCreate'>, group: CommitGroup): Decision {
   if (state.store.apiKeys.count + group.apiKeys.size >= limits.apiKeysMax) {
     return refuse(
       'too_large',
@@ -112,7 +121,7 @@ function proposeKey(
 }
 
 /** Deletes an API key and records it on the audit strand; 404 not_found, 503 clock_skew. */
-export function apiKeyDelete(
+function apiKeyDelete(
   state: ShardState,
   { keyId, maker }: CommandOf<'apiKeyDelete'>,
   group: CommitGroup,
@@ -128,11 +137,7 @@ export function apiKeyDelete(
 }
 
 /** Stores when API keys were last used; deleted keys are ignored. */
-export function apiKeysUsed(
-  state: ShardState,
-  { uses }: CommandOf<'apiKeysUsed'>,
-  group: CommitGroup,
-): Decision {
+function apiKeysUsed(state: ShardState, { uses }: CommandOf<'apiKeysUsed'>, group: CommitGroup): Decision {
   for (const [keyId, lastUsedAtMs] of uses) {
     const row = keyAt(state, keyId, group)
     if (row !== undefined) group.apiKeys.set(keyId, { ...row, lastUsedAtMs })
@@ -141,7 +146,7 @@ export function apiKeysUsed(
 }
 
 /** A page of API keys by id; it ends early at `pageBytesMax` bytes. */
-export function apiKeyList(
+function apiKeyList(
   { store: { apiKeys } }: ShardState,
   { after, limit, keyId }: CommandOf<'apiKeyList'>,
 ): Outcome {

@@ -5,12 +5,20 @@ import { type ShardState } from '../shard/state.js'
 import { recordBySeq } from '../store/tables/records.js'
 import { zoneAt } from '../store/tables/zone-changes.js'
 import { lastSeqAt } from './query.js'
+import type { FeatureCommands } from '../shard/command-table.js'
+
+/** Time travel. */
+export const asOfCommands = {
+  reads: {
+    strandThen: { answer: strandThen, isReadElsewhere: true },
+  },
+} satisfies FeatureCommands
 
 /**
  * The head of a strand and the zone of its agent as of a moment; no head before the genesis record. 404
  * agent_not_found, for users 403 without a read policy.
  */
-export function strandThen(state: ShardState, command: CommandOf<'strandThen'>): Outcome {
+function strandThen(state: ShardState, command: CommandOf<'strandThen'>): Outcome {
   const agent = agentToRead(state, command)
   if ('code' in agent) return agent
   const { environment } = state.store

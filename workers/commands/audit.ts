@@ -4,9 +4,18 @@ import { auditStrand, appendAudit } from '../shard/audit.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import type { Decision, ShardState } from '../shard/state.js'
 import { lastReported } from '../store/tables/meta.js'
+import type { FeatureCommands } from '../shard/command-table.js'
+
+/** Records of the server's own operations. */
+export const auditCommands = {
+  writes: {
+    auditOpen: { decide: auditOpen },
+    auditAppend: { decide: auditAppend },
+  },
+} satisfies FeatureCommands
 
 /** Creates the server's audit strand if it does not exist; 503 clock_skew. */
-export function auditOpen(state: ShardState, group: CommitGroup): Decision {
+function auditOpen(state: ShardState, _command: CommandOf<'auditOpen'>, group: CommitGroup): Decision {
   const agent = auditStrand(state, group)
   return 'code' in agent ? agent : () => ({ kind: 'done' })
 }
@@ -15,7 +24,7 @@ export function auditOpen(state: ShardState, group: CommitGroup): Decision {
  * Appends a record to the server's audit strand, with `changesOnly` only if its content has changed; 503
  * clock_skew.
  */
-export function auditAppend(
+function auditAppend(
   state: ShardState,
   { entry, changesOnly }: CommandOf<'auditAppend'>,
   group: CommitGroup,

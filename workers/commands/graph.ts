@@ -10,13 +10,25 @@ import { requestMutation } from '../mutations/request.js'
 import { noSuchAgent, type Decision, type ShardState } from '../shard/state.js'
 import { assertReplaceable, edgesOf, type EdgeRange } from '../store/tables/edges.js'
 import { targetAgent } from './records.js'
+import type { FeatureCommands } from '../shard/command-table.js'
+
+/** Edges between agents. */
+export const graphCommands = {
+  writes: {
+    edgeAdd: { decide: edgeAdd },
+    edgeRemove: { decide: edgeRemove },
+  },
+  reads: {
+    edgeList: { answer: edgeList, isForCallerAlone: true },
+  },
+} satisfies FeatureCommands
 
 /**
  * Adds an edge by a record on the strand of its source; an existing edge gets the new weight
  * (docs/adr/0018-graph.md). Every zone allows this, because it only appends. 404 agent_not_found, 412
  * head_mismatch, 503 clock_skew.
  */
-export function edgeAdd(state: ShardState, command: CommandOf<'edgeAdd'>, group: CommitGroup): Decision {
+function edgeAdd(state: ShardState, command: CommandOf<'edgeAdd'>, group: CommitGroup): Decision {
   const agent = targetAgent(state, { ...command, emerge: false }, group)
   if ('code' in agent) return agent
   const { dst, edgeType, weight } = command
@@ -35,11 +47,7 @@ export function edgeAdd(state: ShardState, command: CommandOf<'edgeAdd'>, group:
  * Removes an edge, which is a mutation: the zone of its source decides whether it happens immediately, by a
  * proposal, or not at all. 404 agent_not_found, edge_not_found; 412 head_mismatch.
  */
-export function edgeRemove(
-  state: ShardState,
-  command: CommandOf<'edgeRemove'>,
-  group: CommitGroup,
-): Decision {
+function edgeRemove(state: ShardState, command: CommandOf<'edgeRemove'>, group: CommitGroup): Decision {
   const agent = targetAgent(state, { ...command, emerge: false }, group)
   if ('code' in agent) return agent
   const { dst, edgeType } = command
@@ -63,7 +71,7 @@ function clockOf(hlc: Hlc): Pick<EdgeAdded, 'timestamp_hlc' | 'timestamp_ms'> {
 }
 
 /** A page of the edges of an agent; 404 agent_not_found for outbound edges. */
-export function edgeList(state: ShardState, command: CommandOf<'edgeList'>): Outcome {
+function edgeList(state: ShardState, command: CommandOf<'edgeList'>): Outcome {
   const of = ownerOf(state, command)
   if (of === undefined) return noSuchAgent(command.agent)
   const { environment } = state.store

@@ -1,38 +1,56 @@
-import { assert } from '../../src/base/assert.js'
 import type { ErrorCode, Refusal } from '../../src/base/errors.js'
 import type { CommandOf, IngestedOutcome } from '../../src/protocol/messages.js'
 import { locateFault } from '../../src/strand/json-fault.js'
 import type { CommitGroup, Draft } from '../shard/commit-group.js'
-import type { PendingRecord } from '../store/write-set.js'
-import { ingestRules, LineJudge, type Duplicate, type ReadLine, type LineDecision } from './ingest/judge.js'
-import { answeredBefore } from './idempotency/answers.js'
-import { rawLines, readLine, type IngestLines } from './ingest/reader.js'
+import { ingestRules } from './ingest/judge.js'
+import { answeredBefore, keyedRequest, preparedDraft } from './idempotency/answers.js'
+import { isOneLine, type IngestLines } from './ingest/reader.js'
+import { ingestPieces, isAllOrNone, writeLines } from './ingest/lines.js'
+import { ingestInOneGroup, ingestIdempotent, ingestKeyed } from './idempotency/ingest.js'
+import type { FeatureCommands } from '../shard/command-table.js'
 import { Tally } from './ingest/tally.js'
-import { notAllowed } from '../mutations/row-access.js'
 import { type Decision, type ShardState, findAgent, type Steps, type Turn } from '../shard/state.js'
-import { isStillValid, signAhead, signedInOneGroupMax, type SignedAhead } from './ingest/sign-ahead.js'
 import { eventReused, storeWritten, onceKey } from './ingest/written-once.js'
-import { makeAgent } from '../shard/new-agent.js'
 import { readBareDraft, readEvent, type DraftRules } from './drafts.js'
 import { appendOne, targetAgent } from './records.js'
 
-/** The draft of a record whose data is the request body. */
-export function readOne(state: ShardState, command: CommandOf<'ingestOne'>): Draft | Refusal {
-  const rules = ingestRules(state, command)
-  const { body, event, refusal } = command
-  return refusal ?? (event === undefined ? bodyDraft(body, rules) : readEvent(body, event, rules))
-}
+/** Ingest. */
+export const ingestCommands = {
+  writes: { ingestOne: { decide: ingestOne, prepare: prepareOne } },
+  longWrites: { ingestChunk: { steps: ingestChunk } },
+} satisfies FeatureCommands
 
 /** Appends a record whose data is the request body (POST /v1/ingest/:agent). */
-export function ingestOne(
-  state: ShardState,
-  { command, draft }: { command: CommandOf<'ingestOne'>; draft: Draft | Refusal },
-  group: CommitGroup,
-): Decision {
-  const decision = 'code' in draft ? draft : writeOne(state, { command, draft }, group)
-  if (typeof decision === 'function' || command.keep !== true || !bodyCodes.has(decision.code))
-    return decision
-  return keepOne(state, { command, refusal: decision }, group)
+function ingestOne(state: ShardState, command: CommandOf<'ingestOne'>, group: CommitGroup): Decision {
+  return prepareOne(state, command).run(group)
+}
+
+function prepareOne(state: ShardState, command: CommandOf<'ingestOne'>) {
+  const rules = ingestRules(state, command)
+  const { body, event, refusal } = command
+  const draft = refusal ?? (event === undefined ? bodyDraft(body, rules) : readEvent(body, event, rules))
+  const orKept = (decision: Decision, group: CommitGroup) =>
+    typeof decision === 'function' || command.keep !== true || !bodyCodes.has(decision.code)
+      ? decision
+      : keepOne(state, { command, refusal: decision }, group)
+  return preparedDraft(
+    draft,
+    (ready, group) => orKept(writeOne(state, { command, draft: ready }, group), group),
+    orKept,
+  )
+}
+
+/** Appends lines, or finds the earlier answer to their Idempotency-Key. */
+function ingestChunk(state: ShardState, command: IngestLines, turn: Turn): Steps<Decision> {
+  const { idempotency } = command.options
+  if (idempotency === undefined) {
+    return isAllOrNone(command) || isOneLine(command)
+      ? ingestInOneGroup(state, command, turn)
+      : ingestPieces(state, command, turn)
+  }
+  if (command.agent === '') return ingestKeyed(state, { command, ...idempotency }, turn)
+  const request = keyedRequest(command, { ...idempotency, agent: command.agent })
+  return ingestIdempotent(state, { chunk: command, request }, turn)
 }
 
 /** The draft of a body that is one record; the refusal of invalid JSON contains the position. */
@@ -101,220 +119,4 @@ function keepOne(
   const tally = new Tally()
   const fault = writeLines(state, { command: chunk, lines, tally }, group)
   return fault ?? (tally.kept === 0 ? refusal : () => tally.outcome())
-}
-
-/** A chunk and its parsed lines. */
-export interface ReadLines {
-  command: IngestLines
-  lines: readonly ReadLine[]
-}
-
-/** The maximum number of lines between two writes, and so between two checks of the time of the turn. */
-const PIECE_LINES = 64
-
-/**
- * Appends the lines of a chunk over several turns (docs/adr/0027-turns-of-a-shard.md). The first line of an
- * agent creates it.
- */
-export function* ingestPieces(state: ShardState, command: IngestLines, turn: Turn): Steps<Decision> {
-  const tally = new Tally()
-  const rules = ingestRules(state, command)
-  const targetFault = targetRefusal(state, command, turn.group)
-  if (targetFault !== undefined) return targetFault
-  let lines: ReadLine[] = []
-  for (const raw of rawLines(command)) {
-    lines.push(readLine(command, raw, rules))
-    if (lines.length < PIECE_LINES && !turn.spent()) continue
-    const refusal = writeLines(state, { command, lines, tally }, turn.group)
-    if (refusal !== undefined) return refusal
-    lines = []
-    if (turn.spent()) yield
-  }
-  return writeLines(state, { command, lines, tally }, turn.group) ?? (() => tally.outcome())
-}
-
-/**
- * Parses and judges the lines of a chunk over several turns; the verdicts are checked again when the lines
- * are written.
- */
-export function* readLines(state: ShardState, command: IngestLines, turn: Turn): Steps<ReadLines | Refusal> {
-  const refusal = targetRefusal(state, command, turn.group)
-  if (refusal !== undefined) return refusal
-  const rules = ingestRules(state, command)
-  const lines: ReadLine[] = []
-  let judge = new LineJudge(state, command, turn.group)
-  for (const raw of rawLines(command)) {
-    const line = readLine(command, raw, rules)
-    judge.verdict(line)
-    lines.push(line)
-    if (!turn.spent()) continue
-    yield
-    judge = new LineJudge(state, command, turn.group)
-  }
-  return { command, lines }
-}
-
-/**
- * Chains and signs lines that will be written in one group.
- * @returns undefined if there are few lines, which the group then signs, or if one is invalid, so that none
- * is written
- */
-export function* signLines(
-  state: ShardState,
-  reads: readonly ReadLines[],
-  turn: Turn,
-): Steps<SignedAhead | undefined> {
-  const drafts: { agent: string; draft: Draft }[] = []
-  for (const { command, lines } of reads) {
-    const judge = new LineJudge(state, command, turn.group)
-    for (const line of lines) {
-      const draft = judge.verdict(line)
-      const { agent, kept } = line
-      if (isDraft(draft)) {
-        drafts.push({ agent, draft })
-        if (draft === kept?.draft) for (const part of kept.rest) drafts.push({ agent, draft: part })
-      } else if ('code' in draft && isAllOrNone(command)) return undefined
-    }
-  }
-  return drafts.length > signedInOneGroupMax ? yield* signAhead(state, drafts, turn) : undefined
-}
-
-/** The records that were signed ahead; undefined if they can no longer be written as they are. */
-export function stillSigned(
-  state: ShardState,
-  { reads, ahead }: { reads: readonly ReadLines[]; ahead: SignedAhead | undefined },
-  group: CommitGroup,
-): SignedAhead | undefined {
-  if (ahead === undefined || !isStillValid(state, ahead, group)) return undefined
-  const isUnchanged = reads.every(({ command, lines }) => {
-    const judge = new LineJudge(state, command, group)
-    return lines.every((line) => {
-      const verdict = judge.verdict(line)
-      return isDraft(verdict) ? ahead.records.has(verdict) : !isSigned(ahead, line)
-    })
-  })
-  return isUnchanged ? ahead : undefined
-}
-
-function isDraft(verdict: LineDecision): verdict is Draft {
-  return 'body' in verdict
-}
-
-function isValid(verdict: LineDecision): boolean {
-  return !('code' in verdict)
-}
-
-function isSigned(ahead: SignedAhead, { draft, kept }: ReadLine): boolean {
-  return [draft, kept?.draft].some((one) => one !== undefined && isDraft(one) && ahead.records.has(one))
-}
-
-/** Whether one invalid line prevents the whole chunk from being written. */
-export function isAllOrNone({ mode }: IngestLines): boolean {
-  return mode === 'reject' || mode === 'check'
-}
-
-/** Whether every line may be written in a commit group. */
-export function areAllValid(state: ShardState, { command, lines }: ReadLines, group: CommitGroup): boolean {
-  const judge = new LineJudge(state, command, group)
-  return lines.every((line) => isValid(judge.verdict(line)))
-}
-
-/** Writes parsed lines in one group. @param ahead the records that were signed ahead and are still valid */
-export function writeRead(
-  state: ShardState,
-  read: ReadLines,
-  { group, ahead }: { group: CommitGroup; ahead: SignedAhead | undefined },
-): Decision {
-  const tally = new Tally()
-  return writeLines(state, { ...read, tally, ahead }, group) ?? (() => tally.outcome())
-}
-
-/** The refusal of a whole chunk, because of its agent. */
-function targetRefusal(state: ShardState, command: IngestLines, group: CommitGroup): Refusal | undefined {
-  const { access, options, agent } = command
-  if (options.ifMatch === undefined && (access === undefined || agent === '')) return undefined
-  const target = targetAgent(state, { ...command, emerge: false }, group)
-  return 'code' in target ? target : undefined
-}
-
-/** Writes lines, or counts them in mode `check`. @returns a refusal of all lines */
-function writeLines(
-  state: ShardState,
-  { command, lines, tally, ahead }: ReadLines & { tally: Tally; ahead?: SignedAhead | undefined },
-  group: CommitGroup,
-): Refusal | undefined {
-  const refusal = tally.written > 0 ? undefined : targetRefusal(state, command, group)
-  if (refusal !== undefined) return refusal
-  const judge = new LineJudge(state, command, group)
-  const verdicts = lines.map((line) => judge.verdict(line))
-  const writes = !isAllOrNone(command) || (command.mode === 'reject' && verdicts.every(isValid))
-  // All or none: reserve a reading for every line and one for the genesis record of its agent.
-  const reserves = command.mode === 'reject' && writes && ahead === undefined
-  const skew = reserves ? group.reserve(2 * lines.length) : undefined
-  if (skew !== undefined) return skew
-  for (const [index, line] of lines.entries()) {
-    const verdict = verdicts[index] ?? notAllowed
-    if ('code' in verdict) tally.reject(line, verdict)
-    else if (!writes) tally.count(line.agent)
-    else writeLine(state, { line, verdict, tally, ahead }, group)
-  }
-  return undefined
-}
-
-function writeLine(
-  state: ShardState,
-  {
-    line,
-    verdict,
-    tally,
-    ahead,
-  }: { line: ReadLine; verdict: Draft | Duplicate; tally: Tally; ahead: SignedAhead | undefined },
-  group: CommitGroup,
-): void {
-  const { kept } = line
-  const isKept = isDraft(verdict) ? verdict === kept?.draft : verdict.refusal !== undefined
-  const once = isKept ? kept?.once : line.once
-  const draft = isKept ? kept?.draft : line.draft
-  if (draft === undefined || 'code' in draft) return
-  // A line that repeats an earlier one is on disk only if the earlier one was written.
-  const isOnDisk = !isDraft(verdict) && once !== undefined && answeredBefore(state, group, once) !== undefined
-  if (isOnDisk) {
-    tally.duplicate(line, isKept ? kept?.refusal : undefined)
-    return
-  }
-  const parts = isKept && kept !== undefined ? kept.rest : noParts
-  // The parts of a line are written together or not at all; a new agent needs one more record.
-  const skew = parts.length > 0 && ahead === undefined ? group.reserve(parts.length + 2) : undefined
-  const record = skew ?? appendLine(state, line.agent, { draft, group, ahead })
-  if ('code' in record) {
-    tally.reject(line, record)
-    return
-  }
-  const seqs = [record.seq, record.seq + parts.length] as const
-  if (once !== undefined) storeWritten(state, group, { key: once, seqs })
-  if (isKept && kept !== undefined) tally.keep(line, kept.refusal, record)
-  else tally.accept(line.agent, record)
-  for (const part of parts) {
-    const more = appendLine(state, line.agent, { draft: part, group, ahead })
-    assert(!('code' in more), 'every part of a line can be appended')
-    tally.reach(line.agent, more)
-  }
-}
-
-const noParts: readonly Draft[] = []
-
-function appendLine(
-  state: ShardState,
-  name: string,
-  { draft, group, ahead }: { draft: Draft; group: CommitGroup; ahead: SignedAhead | undefined },
-): PendingRecord | Refusal {
-  const chained = ahead?.records.get(draft)
-  const newAgent = ahead?.newAgents.get(name)
-  if (newAgent !== undefined && findAgent(state, group, name) === undefined) {
-    const made = makeAgent(state, { agent: name, zone: 'governed', ahead: newAgent }, group)
-    if ('code' in made) return made
-  }
-  const agent = targetAgent(state, { agent: name, emerge: true, options: {} }, group)
-  if ('code' in agent) return agent
-  return chained === undefined ? group.append(agent, draft) : group.appendChained(agent, draft, chained)
 }

@@ -11,6 +11,14 @@ import type { Decision, ShardState } from '../shard/state.js'
 import type { Agent } from '../store/tables/agent.js'
 import type { StoredRecord } from '../store/tables/record-codec.js'
 import { noSuchRecord, targetAgent } from './records.js'
+import type { FeatureCommands } from '../shard/command-table.js'
+
+/** Deleting, restoring and erasing records. */
+export const mutationCommands = {
+  writes: {
+    recordMutate: { decide: recordMutate },
+  },
+} satisfies FeatureCommands
 
 const statesAfter = { delete: 'deleted', restore: 'active', erase: 'erased' } as const
 
@@ -18,11 +26,7 @@ const statesAfter = { delete: 'deleted', restore: 'active', erase: 'erased' } as
  * Deletes, restores or erases a record, immediately or by a proposal (docs/adr/0014-proposals.md). 409
  * already_deleted, not_deleted, already_erased.
  */
-export function recordMutate(
-  state: ShardState,
-  command: CommandOf<'recordMutate'>,
-  group: CommitGroup,
-): Decision {
+function recordMutate(state: ShardState, command: CommandOf<'recordMutate'>, group: CommitGroup): Decision {
   const { action, access, hash } = command
   const needs = policyActionOf(action)
   const agent = targetAgent(state, { ...command, emerge: false, needs }, group)

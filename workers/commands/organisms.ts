@@ -9,9 +9,21 @@ import type { CommitGroup } from '../shard/commit-group.js'
 import { findAgent, noSuchOrganism, type Decision, type ShardState } from '../shard/state.js'
 import { findOrganism, listOrganisms } from '../store/tables/organisms.js'
 import { makeAgent } from '../shard/new-agent.js'
+import type { FeatureCommands } from '../shard/command-table.js'
+
+/** Organisms. */
+export const organismCommands = {
+  writes: {
+    organismCreate: { decide: organismCreate },
+  },
+  reads: {
+    organismGet: { answer: organismGet },
+    organismList: { answer: organismList },
+  },
+} satisfies FeatureCommands
 
 /** Creates the row of an organism; 409 organism_exists. The front creates its agents afterwards. */
-export function organismCreate(
+function organismCreate(
   state: ShardState,
   { organismId, name, members }: CommandOf<'organismCreate'>,
   group: CommitGroup,
@@ -35,14 +47,14 @@ export function organismCreate(
 }
 
 /** An organism by its id; 404 organism_not_found. */
-export function organismGet(state: ShardState, command: CommandOf<'organismGet'>): Outcome {
+function organismGet(state: ShardState, command: CommandOf<'organismGet'>): Outcome {
   const { organismId, agent } = command
   const row = findOrganism(state.store.environment, organismId)
   if (row === undefined) return noSuchOrganism(organismId)
   return { kind: 'organism', row, initialised: state.store.agents.row(agent) !== undefined }
 }
 
-export function organismList(state: ShardState, command: CommandOf<'organismList'>): Outcome {
+function organismList(state: ShardState, command: CommandOf<'organismList'>): Outcome {
   return { kind: 'organisms', ...listOrganisms(state.store, command) }
 }
 

@@ -11,17 +11,24 @@ import { requestMutation } from '../mutations/request.js'
 import { noSuchAgent, type Decision, type ShardState } from '../shard/state.js'
 import { faulty } from './drafts.js'
 import { targetAgent } from './records.js'
+import type { FeatureCommands } from '../shard/command-table.js'
+
+/** Row policies. */
+export const policyCommands = {
+  writes: {
+    policiesSet: { decide: policiesSet },
+  },
+  reads: {
+    policiesGet: { answer: policiesGet },
+  },
+} satisfies FeatureCommands
 
 /**
  * Replaces the row policies of an agent by a signed record (docs/adr/0012-row-policies.md), immediately or by
  * a proposal. They apply to all later decisions, also in the same commit group. 400 if the claims of a user
  * could make them too large, 404 agent_not_found, 412 head_mismatch.
  */
-export function policiesSet(
-  state: ShardState,
-  command: CommandOf<'policiesSet'>,
-  group: CommitGroup,
-): Decision {
+function policiesSet(state: ShardState, command: CommandOf<'policiesSet'>, group: CommitGroup): Decision {
   const agent = targetAgent(state, { ...command, emerge: false }, group)
   if ('code' in agent) return agent
   const { policies } = command
@@ -59,7 +66,7 @@ function pendingDetail(zone: Zone, { effective_at_ms: atMs }: Proposed): string 
 }
 
 /** The row policies of an agent, and the proposed ones. */
-export function policiesGet(state: ShardState, command: CommandOf<'policiesGet'>): Outcome {
+function policiesGet(state: ShardState, command: CommandOf<'policiesGet'>): Outcome {
   const agent = state.store.agents.find(command.agent)
   if (agent === undefined) return noSuchAgent(command.agent)
   const body = policiesShown(agent.name, agent.policies, pendingPolicies(state, agent))

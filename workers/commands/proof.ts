@@ -3,12 +3,21 @@ import { checkpointOrigin, signCheckpoint } from '../../src/strand/checkpoint.js
 import { agentToRead, covers, grantOf, isRefused } from '../mutations/row-access.js'
 import { importOpen, noSuchAgent, type ShardState } from '../shard/state.js'
 import { noSuchRecord } from './records.js'
+import type { FeatureCommands } from '../shard/command-table.js'
+
+/** Proofs. */
+export const proofCommands = {
+  reads: {
+    strandLocate: { answer: strandLocate, isReadElsewhere: true },
+    checkpointSign: { answer: checkpointSign },
+  },
+} satisfies FeatureCommands
 
 /**
  * The head and location of a strand for the readers of the pool, and the read policies of a user; 404 for the
  * agent or the requested record, for users 403 without a read policy.
  */
-export function strandLocate(state: ShardState, command: CommandOf<'strandLocate'>): Outcome {
+function strandLocate(state: ShardState, command: CommandOf<'strandLocate'>): Outcome {
   const agent = agentToRead(state, command)
   if ('code' in agent) return agent
   const grant = grantOf(agent, 'read', command.access)
@@ -35,7 +44,7 @@ export function strandLocate(state: ShardState, command: CommandOf<'strandLocate
  * head before a rotation no longer exists: the current key signs if that is allowed, otherwise the outcome is
  * `done` without a note.
  */
-export function checkpointSign(state: ShardState, command: CommandOf<'checkpointSign'>): Outcome {
+function checkpointSign(state: ShardState, command: CommandOf<'checkpointSign'>): Outcome {
   const agent = state.store.agents.find(command.agent)
   if (agent === undefined) return noSuchAgent(command.agent)
   const last = agent.retiredKeys.at(-1)

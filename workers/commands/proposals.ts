@@ -34,6 +34,19 @@ import {
 import { findAgent, importOpen, noSuchAgent, type Decision, type ShardState } from '../shard/state.js'
 import type { Agent } from '../store/tables/agent.js'
 import { findProposal, proposalPlaces } from '../store/tables/proposals.js'
+import type { FeatureCommands } from '../shard/command-table.js'
+
+/** Proposals. */
+export const proposalCommands = {
+  writes: {
+    proposalDecide: { decide: proposalDecide },
+    authorsEnd: { decide: authorsEnd },
+  },
+  reads: {
+    proposalList: { answer: proposalList, isForCallerAlone: true },
+    proposalAuthors: { answer: proposalAuthors },
+  },
+} satisfies FeatureCommands
 
 /** The maximum number of proposals that a page of ended authors changes, so that other commands do not wait long. */
 const CHANGES_MAX = 64
@@ -42,7 +55,7 @@ const CHANGES_MAX = 64
  * Records a vote, and applies or ends the proposal if the vote decides it, in one transaction. 404
  * proposal_not_found, 409 proposal_closed, 409 already_voted, 403 forbidden, 503 clock_skew.
  */
-export function proposalDecide(
+function proposalDecide(
   state: ShardState,
   command: CommandOf<'proposalDecide'>,
   group: CommitGroup,
@@ -174,7 +187,7 @@ function applyLastVote(
 }
 
 /** The authors of a proposal, none if it does not exist; or a page of the authors of open proposals. */
-export function proposalAuthors(
+function proposalAuthors(
   { store: { environment, agents } }: ShardState,
   { of, after }: CommandOf<'proposalAuthors'>,
 ): Outcome {
@@ -204,7 +217,7 @@ const AUTHORS_ROWS = 1_024
  * Cancels the open proposals of deleted or expired principals and withdraws their approvals, each by a
  * record. The work is split into pages. 503 clock_skew.
  */
-export function authorsEnd(
+function authorsEnd(
   state: ShardState,
   { principals, after }: CommandOf<'authorsEnd'>,
   group: CommitGroup,
@@ -254,7 +267,7 @@ function endAuthors(
 }
 
 /** A page of proposals by agent and seq; 404 agent_not_found. */
-export function proposalList(state: ShardState, command: CommandOf<'proposalList'>): Outcome {
+function proposalList(state: ShardState, command: CommandOf<'proposalList'>): Outcome {
   const agent = command.agent === undefined ? undefined : state.store.agents.find(command.agent)
   if (command.agent !== undefined && agent === undefined) return noSuchAgent(command.agent)
   const rows: string[] = []

@@ -12,6 +12,14 @@ import { publicKeyOf } from '../store/tables/agents.js'
 import type { Agent } from '../store/tables/agent.js'
 import type { StoredRecord } from '../store/tables/record-codec.js'
 import { recordsFrom, seqAtOrAfter } from '../store/tables/records.js'
+import type { FeatureCommands } from '../shard/command-table.js'
+
+/** Queries of one agent. */
+export const queryCommands = {
+  reads: {
+    recordQuery: { answer: recordQuery, isForCallerAlone: true },
+  },
+} satisfies FeatureCommands
 
 /** Bytes for the rows of a usual page. */
 const ROWS_BYTES = 16_384
@@ -27,7 +35,7 @@ interface SeqBounds {
  * A page of a query; it ends early, with a cursor, when its budget is used up. Row policies are checked
  * before the conditions of the query.
  */
-export function recordQuery(state: ShardState, command: CommandOf<'recordQuery'>): Outcome {
+function recordQuery(state: ShardState, command: CommandOf<'recordQuery'>): Outcome {
   const agent = agentToRead(state, command)
   if ('code' in agent) return agent
   const grant = grantOf(agent, 'read', command.access)

@@ -39,18 +39,42 @@ import {
 import { publicKeyOf } from '../store/tables/agents.js'
 import type { Agent } from '../store/tables/agent.js'
 import { makeAgent } from '../shard/new-agent.js'
+import {
+  answeredBefore,
+  contentDigest,
+  keyedRequest,
+  preparedDraft,
+  writeKeyed,
+} from './idempotency/answers.js'
 import { draftOf, faulty, isObject, readDraft, type DraftRules } from './drafts.js'
+import type { FeatureCommands } from '../shard/command-table.js'
 
-/** Appends a record whose body was parsed (POST …/records). */
-export function recordAppend(
-  state: ShardState,
-  { command, draft }: { command: CommandOf<'recordAppend'>; draft: Draft | Refusal },
-  group: CommitGroup,
-): Decision {
-  return 'code' in draft ? draft : appendOne(state, { ...command, draft }, group)
+/** Records. */
+export const recordCommands = {
+  writes: {
+    recordAppend: { decide: recordAppend, prepare: prepareRecord },
+  },
+  longWrites: {
+    batchAppend: { steps: batchAppend },
+  },
+  reads: {
+    recordGet: { answer: recordGet, isForCallerAlone: true },
+    recordFind: { answer: recordFind, isForCallerAlone: true },
+  },
+} satisfies FeatureCommands
+
+/** Appends a record (POST …/records). */
+function recordAppend(state: ShardState, command: CommandOf<'recordAppend'>, group: CommitGroup): Decision {
+  return prepareRecord(state, command).run(group)
 }
 
-export function readRecord(
+function prepareRecord(state: ShardState, command: CommandOf<'recordAppend'>) {
+  return preparedDraft(readRecord(state, command), (draft, group) =>
+    appendOne(state, { ...command, draft }, group),
+  )
+}
+
+function readRecord(
   state: ShardState,
   { body, options }: Pick<CommandOf<'recordAppend'>, 'body' | 'options'>,
 ): Draft | Refusal {
@@ -77,12 +101,31 @@ export function appendOne(
   return () => ({ kind: 'reply', status: 201, body: writeResponse(agent.name, record) })
 }
 
+/** Appends a batch (POST …/batch), or finds the earlier answer to its Idempotency-Key. */
+function* batchAppend(state: ShardState, command: CommandOf<'batchAppend'>, turn: Turn): Steps<Decision> {
+  const { agent, options } = command
+  const request = options.idempotency && keyedRequest(command, { ...options.idempotency, agent })
+  const before = request && answeredBefore(state, turn.group, request)
+  if (typeof before === 'function') return before
+  const read = yield* prepareBatch(state, command, turn)
+  if ('code' in read) return before ?? read
+  const { ready, content } = read
+  if (request !== undefined) request.content = contentDigest(command, content)
+  const { group } = turn
+  // The same batch may have been sent in another notation, or written by another request while this one was
+  // parsed.
+  const earlier = request && answeredBefore(state, group, request)
+  if (earlier !== undefined) return earlier
+  if (request === undefined) return ready(group)
+  return writeKeyed(state, { request, group }, { write: () => ready(group), isStored: () => true })
+}
+
 /**
  * Parses a batch over several turns (POST …/records/batch). `ready` then writes all or none of its records,
  * or each by itself, in one group.
  * @returns `content`: a digest of the records if the batch has an Idempotency-Key
  */
-export function* batchAppend(
+function* prepareBatch(
   state: ShardState,
   command: CommandOf<'batchAppend'>,
   turn: Turn,
@@ -126,7 +169,7 @@ function writeBatch(
 }
 
 /** A record by its hash, with its state if it is deleted or erased. */
-export function recordGet(state: ShardState, command: CommandOf<'recordGet'>): Outcome {
+function recordGet(state: ShardState, command: CommandOf<'recordGet'>): Outcome {
   const agent = agentToRead(state, command)
   if ('code' in agent) return agent
   const grant = grantOf(agent, 'read', command.access)
@@ -143,10 +186,7 @@ export function recordGet(state: ShardState, command: CommandOf<'recordGet'>): O
 }
 
 /** The records of all agents of the shard that the caller may read and whose hash begins with the digits. */
-export function recordFind(
-  { store }: ShardState,
-  { digits, limit, access }: CommandOf<'recordFind'>,
-): Outcome {
+function recordFind({ store }: ShardState, { digits, limit, access }: CommandOf<'recordFind'>): Outcome {
   const records: FoundRecord[] = []
   const budget = new PageBudget()
   for (const record of store.recordsByDigits(digits)) {

@@ -15,16 +15,32 @@ import type { Agent } from '../store/tables/agent.js'
 import { allHeads, changedHeads, type ChangedHead } from '../store/tables/changed-heads.js'
 import { recordBySeq } from '../store/tables/records.js'
 import { makeAgent } from '../shard/new-agent.js'
+import type { FeatureCommands } from '../shard/command-table.js'
+
+/** The log of strand heads. */
+export const serverLogCommands = {
+  writes: {
+    logOpen: { decide: logOpen },
+    logAppend: { decide: logAppend },
+  },
+  reads: {
+    headsMoved: { answer: headsMoved },
+    headsAll: { answer: headsAll },
+    headsCheck: { answer: headsCheck },
+    logHeads: { answer: logHeads },
+    logFind: { answer: logFind },
+  },
+} satisfies FeatureCommands
 
 /** A page of this shard's heads that moved after a clock reading, without the head of the server log. */
-export function headsMoved(state: ShardState, { after }: CommandOf<'headsMoved'>): Outcome {
+function headsMoved(state: ShardState, { after }: CommandOf<'headsMoved'>): Outcome {
   const { heads, reached, end, damagedAfter } = changedHeads(state.store.environment, after)
   const damage = damagedAfter === undefined ? {} : { damagedAfter }
   return { kind: 'heads', heads: agentHeads(state, heads), reached, nextNo: 0, end, ...damage }
 }
 
 /** A page of this shard's heads by agent number. */
-export function headsAll(state: ShardState, { fromNo }: CommandOf<'headsAll'>): Outcome {
+function headsAll(state: ShardState, { fromNo }: CommandOf<'headsAll'>): Outcome {
   const { heads, nextNo } = allHeads(state.store.environment, fromNo)
   const end = nextNo === fromNo
   return { kind: 'heads', heads: agentHeads(state, heads), reached: state.store.lastHlc, nextNo, end }
@@ -38,7 +54,7 @@ function agentHeads({ store: { agents } }: ShardState, heads: ChangedHead[]): Ag
 }
 
 /** Checks that the strands of this shard contain the heads that were logged. */
-export function headsCheck({ store }: ShardState, { heads }: CommandOf<'headsCheck'>): Outcome {
+function headsCheck({ store }: ShardState, { heads }: CommandOf<'headsCheck'>): Outcome {
   const forked = heads.filter(({ agent: name, strand, size, hash }) => {
     const agent = store.agents.find(name)
     if (agent === undefined || agent.strand !== strand || agent.head.seq < size - 1) return true
@@ -48,10 +64,7 @@ export function headsCheck({ store }: ShardState, { heads }: CommandOf<'headsChe
 }
 
 /** The newest logged heads of some strands. */
-export function logHeads(
-  { store: { loggedHeads } }: ShardState,
-  { strands }: CommandOf<'logHeads'>,
-): Outcome {
+function logHeads({ store: { loggedHeads } }: ShardState, { strands }: CommandOf<'logHeads'>): Outcome {
   const heads = strands.flatMap((strand) => loggedHeads.newest(strand)?.head ?? [])
   return { kind: 'logHeads', heads }
 }
@@ -60,7 +73,7 @@ export function logHeads(
  * Creates the agent of the server log if it does not exist, and indexes some of the records that are not yet
  * indexed, as after a move to other shards. 503 clock_skew, 409 agent_exists if another agent has the name.
  */
-export function logOpen(state: ShardState, command: CommandOf<'logOpen'>, group: CommitGroup): Decision {
+function logOpen(state: ShardState, command: CommandOf<'logOpen'>, group: CommitGroup): Decision {
   const agent = findAgent(state, group, command.agent) ?? newLog(state, command.agent, group)
   if ('code' in agent) return agent
   if (agent.zone !== 'immutable_core') {
@@ -90,7 +103,7 @@ function recordOfLog({ store }: ShardState, agent: Agent, seq: number): HeadsRec
  * Appends heads to the server log in one commit. A head that is not newer than the last logged head of its
  * strand is left out, so that the logged sizes of a strand only grow. 503 clock_skew.
  */
-export function logAppend(state: ShardState, command: CommandOf<'logAppend'>, group: CommitGroup): Decision {
+function logAppend(state: ShardState, command: CommandOf<'logAppend'>, group: CommitGroup): Decision {
   const agent = findAgent(state, group, command.agent)
   if (agent === undefined) return refuse('agent_not_found', 'The server log does not exist yet')
   const { heads, forked } = newHeads(state, command.heads)
@@ -122,7 +135,7 @@ function newHeads(
 }
 
 /** The newest head of a strand among the first `size` records of the log; 404 head_not_logged. */
-export function logFind(state: ShardState, { strand, size }: CommandOf<'logFind'>): Outcome {
+function logFind(state: ShardState, { strand, size }: CommandOf<'logFind'>): Outcome {
   const found = state.store.loggedHeads.newest(strand, size)
   if (found === undefined) {
     return refuse('head_not_logged', 'The server log has no head of this strand yet')

@@ -17,6 +17,14 @@ import { findAgent, type Decision, type ShardState, type Steps, type Turn } from
 import { readAgentSeed, noKeyPair, seedContext } from '../store/tables/agents.js'
 import type { Agent } from '../store/tables/agent.js'
 import { recordBySeq } from '../store/tables/records.js'
+import type { FeatureCommands } from '../shard/command-table.js'
+
+/** Imports of strands. */
+export const importCommands = {
+  writes: {
+    strandImport: { decide: strandImport, isLong: isLargePart, steps: strandImportSteps },
+  },
+} satisfies FeatureCommands
 
 type StrandImport = CommandOf<'strandImport'>
 
@@ -26,17 +34,17 @@ type StrandImport = CommandOf<'strandImport'>
  * 409 agent_exists for another strand of that name, import_conflict if it does not continue the strand, or if
  * the strand takes writes; 422 import_rejected, 503 clock_skew.
  */
-export function strandImport(state: ShardState, command: StrandImport, group: CommitGroup): Decision {
+function strandImport(state: ShardState, command: StrandImport, group: CommitGroup): Decision {
   return applyPart(state, { command, part: CheckedPart.of(command) }, group)
 }
 
 /** Whether a part is so large that it is read over several turns. */
-export function isLargePart({ chunk, firstSeq, lastSeq }: StrandImport): boolean {
+function isLargePart({ chunk, firstSeq, lastSeq }: StrandImport): boolean {
   return lastSeq - firstSeq >= limits.importChunkLines || chunk.length > limits.commitBytesMax
 }
 
 /** Imports a large part as `strandImport` does, but reads it over several turns and commits it in another one. */
-export function* strandImportSteps(state: ShardState, command: StrandImport, turn: Turn): Steps<Decision> {
+function* strandImportSteps(state: ShardState, command: StrandImport, turn: Turn): Steps<Decision> {
   const part = yield* CheckedPart.read(command, turn)
   yield
   return applyPart(state, { command, part }, turn.group)

@@ -9,9 +9,19 @@ import { noSuchAgent, type ShardState } from '../shard/state.js'
 import { isStreamed, streamEvent } from '../shard/stream-event.js'
 import type { StoredRecord } from '../store/tables/record-codec.js'
 import { blocksAfter, recordsFrom, seqAtOrAfter } from '../store/tables/records.js'
+import type { FeatureCommands } from '../shard/command-table.js'
+
+/** Event streams. */
+export const streamCommands = {
+  reads: {
+    streamPage: { answer: streamPage },
+    logPage: { answer: logPage },
+    watch: { answer: watch },
+  },
+} satisfies FeatureCommands
 
 /** A page of a strand for a stream that is catching up. */
-export function streamPage(state: ShardState, command: CommandOf<'streamPage'>): Outcome {
+function streamPage(state: ShardState, command: CommandOf<'streamPage'>): Outcome {
   const agent = state.store.agents.find(command.agent)
   if (agent === undefined) return noSuchAgent(command.agent)
   const { environment } = state.store
@@ -31,7 +41,7 @@ export function streamPage(state: ShardState, command: CommandOf<'streamPage'>):
  * A page of the whole shard in log order, for a global stream that is catching up. It never ends between two
  * records with the same clock reading.
  */
-export function logPage(state: ShardState, command: CommandOf<'logPage'>): Outcome {
+function logPage(state: ShardState, command: CommandOf<'logPage'>): Outcome {
   const only = command.agents === undefined ? undefined : new Set(command.agents)
   const page = new Page(command)
   const { environment, agents } = state.store
@@ -55,7 +65,7 @@ function wasSeen(agent: string, record: StoredRecord, { seen = [] }: CommandOf<'
 }
 
 /** Starts or stops sending the commits of an agent as events. */
-export function watch(state: ShardState, command: CommandOf<'watch'>): Outcome {
+function watch(state: ShardState, command: CommandOf<'watch'>): Outcome {
   const { agent, on, front } = command
   state.watched.watch(front, agent, on)
   return { kind: 'watching', reached: state.store.lastHlc }

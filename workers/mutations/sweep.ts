@@ -7,6 +7,14 @@ import type { CommitGroup } from '../shard/commit-group.js'
 import type { Decision, ShardState } from '../shard/state.js'
 import type { Agent } from '../store/tables/agent.js'
 import { dueProposals, findProposal } from '../store/tables/proposals.js'
+import type { FeatureCommands } from '../shard/command-table.js'
+
+/** Proposals whose time has come. */
+export const sweepCommands = {
+  writes: {
+    proposalsSweep: { decide: proposalsSweep },
+  },
+} satisfies FeatureCommands
 
 /** The maximum number of proposals that a sweep ends, so that other commands do not wait long. */
 const SWEEP_MAX = 64
@@ -25,7 +33,7 @@ interface Sweep {
  * ago (docs/adr/0014-proposals.md). Due times follow the wall clock, also if it is set back or forward. A
  * proposal whose handling throws is set aside, and the others are handled.
  */
-export function proposalsSweep(
+function proposalsSweep(
   state: ShardState,
   { standings = [] }: CommandOf<'proposalsSweep'>,
   group: CommitGroup,

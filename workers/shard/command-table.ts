@@ -2,7 +2,7 @@ import type { CommandFrame } from '../../src/protocol/frame.js'
 import type { WriteOptions } from '../../src/protocol/command-options.js'
 import type { Command, CommandOf, Outcome, StoreFlush, StoreResume } from '../../src/protocol/messages.js'
 import type { CommitGroup } from './commit-group.js'
-import type { Decision, ShardState, Steps, Turn } from './state.js'
+import type { Decision, PreparedWrite, ShardState, Steps, Turn } from './state.js'
 
 export type Write = Extract<Command, { options: WriteOptions } | { kind: 'keyClaim' }>
 
@@ -29,6 +29,43 @@ export function agentOf(command: Write): string {
 
 export const callerOf = ({ caller = '' }: Command): string => caller
 
+/** A write whose body was parsed. */
+export interface Prepared {
+  /** What identifies the request in any notation; undefined if the body is invalid. */
+  content(): string | undefined
+  run: PreparedWrite
+}
+
+/** How a kind of write is carried out. */
+export interface WriteEntry<C> {
+  decide(state: ShardState, command: C, group: CommitGroup): Decision
+  /** Parses the body once, to identify the request and to carry it out. */
+  prepare?(state: ShardState, command: C): Prepared
+  /** Whether short writes precede it; by the length of its body unless given. */
+  isLong?(command: C): boolean
+  /** Decides a long one over several turns; in a single step unless given. */
+  steps?(state: ShardState, command: C, turn: Turn): Steps<Decision>
+}
+
+/** How a kind of write is carried out that is always decided over several turns. */
+export type LongWriteEntry<C> = Required<Pick<WriteEntry<C>, 'steps'>>
+
+/** How a kind of read is answered. */
+export interface ReadEntry<C> {
+  answer(state: ShardState, command: C): Outcome
+  /** Whether a front only passes the answer on to its client, so that later frames may overtake it. */
+  isForCallerAlone?: true
+  /** Whether the caller then reads LMDB in another thread, which requires a flush. */
+  isReadElsewhere?: true
+}
+
+/** The commands of a feature, by kind. */
+export interface FeatureCommands {
+  writes?: { [K in ShortWrite['kind']]?: WriteEntry<CommandOf<K>> }
+  longWrites?: { [K in Exclude<Write, QueuedWrite>['kind']]?: LongWriteEntry<CommandOf<K>> }
+  reads?: { [K in Read['kind']]?: ReadEntry<CommandOf<K>> }
+}
+
 /** What a shard calls to carry out commands, so that it names no feature (workers/commands/decisions.ts). */
 export interface CommandTable {
   /** Whether a write takes so little time that other commands can wait for it. */
@@ -41,7 +78,7 @@ export interface CommandTable {
   /** Whether a front only passes the answer on to its client, so that later frames may overtake it. */
   isForCallerAlone(command: Read): boolean
   /** Whether the caller then reads LMDB in another thread, which requires a flush. */
-  readsInOtherThread(command: Read): boolean
+  isReadElsewhere(command: Read): boolean
 }
 
 /** A command and the number that its outcome will carry. */

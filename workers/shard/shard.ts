@@ -302,7 +302,7 @@ export class Shard {
       const next = this.#reads.take()
       if (next === undefined) break
       const [id, command] = next
-      if (this.#commands.readsInOtherThread(command)) this.#state.store.flush()
+      if (this.#commands.isReadElsewhere(command)) this.#state.store.flush()
       const outcome = outcomeOf(command)
       outcomes.push([id, outcome])
       const size = sizeOf(outcome)

@@ -36,9 +36,21 @@ import { revoke } from './revoke.js'
 import { sessionEnd, sessionList } from './sessions.js'
 import { appMetadata, userDelete, userList, userLogout, userSessionList, userUnlock } from './users.js'
 import { emailVerify } from './verify-email.js'
+import type { FeatureCommands } from '../../shard/command-table.js'
+
+/** Sign-in. */
+export const namespaceCommands = {
+  writes: {
+    authChange: { decide: authChange },
+  },
+  reads: {
+    authLookup: { answer: authLookup },
+    revocationsList: { answer: revocationsList },
+  },
+} satisfies FeatureCommands
 
 /** Carries out a change of an auth namespace and writes its audit records. */
-export function authChange(state: ShardState, command: AuthChange, group: CommitGroup): Decision {
+function authChange(state: ShardState, command: AuthChange, group: CommitGroup): Decision {
   const { change } = command
   if (change.kind === 'namespaceInit') {
     const answer = namespaceInit(state, command, group)
@@ -100,7 +112,7 @@ function decisionOf<Kind extends ChangeOfExisting>(kind: Kind): Decide<ChangeOf<
 }
 
 /** Answers a lookup in an auth namespace; 404 if the namespace does not exist. */
-export function authLookup(state: ShardState, command: AuthLookup): Outcome {
+function authLookup(state: ShardState, command: AuthLookup): Outcome {
   const namespace = NamespaceState.toRead(state, command)
   return 'code' in namespace
     ? namespace
@@ -108,7 +120,7 @@ export function authLookup(state: ShardState, command: AuthLookup): Outcome {
 }
 
 /** The unexpired revocations of all namespaces of the shard. */
-export function revocationsList(state: ShardState): Outcome {
+function revocationsList(state: ShardState): Outcome {
   return { kind: 'revocations', rows: state.store.auth.revocations(state.clock()) }
 }
 

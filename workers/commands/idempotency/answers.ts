@@ -6,6 +6,7 @@ import { isApiKeyMade, type ApiKeyMadeOutcome } from '../../../src/protocol/api-
 import type { Command, Outcome } from '../../../src/protocol/messages.js'
 import { canonicalJson } from '../../../src/strand/json.js'
 import { seal, unseal, type SealContext } from '../../../src/strand/seal.js'
+import type { Prepared } from '../../shard/command-table.js'
 import type { CommitGroup, Draft } from '../../shard/commit-group.js'
 import type { IdempotentOutcome } from '../../store/write-set.js'
 import { findAgent, type Decision, type ShardState } from '../../shard/state.js'
@@ -49,6 +50,21 @@ export function contentDigest(command: Command, content: string): string {
 export function addContent(content: Hash, draft: Draft | Refusal, bytes: Uint8Array): void {
   if ('code' in draft) content.update(`refused ${bytes.length}\n`).update(bytes)
   else content.update(`${draft.type} ${draft.body.length}\n`).update(draft.body)
+}
+
+/** A write of one draft, whose content is its type and body. A refused draft has none. */
+export function preparedDraft(
+  draft: Draft | Refusal,
+  append: (draft: Draft, group: CommitGroup) => Decision,
+  refused: (refusal: Refusal, group: CommitGroup) => Decision = (refusal) => refusal,
+): Prepared {
+  if ('code' in draft) return { content: () => undefined, run: (group) => refused(draft, group) }
+  const content = () => {
+    const digest = createHash('sha256')
+    addContent(digest, draft, draft.body)
+    return digest.digest('base64')
+  }
+  return { content, run: (group) => append(draft, group) }
 }
 
 /** Whether a command only checks whether a write is allowed; its answer is not stored. */

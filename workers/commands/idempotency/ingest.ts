@@ -12,7 +12,7 @@ import {
   stillSigned,
   writeRead,
   type ReadLines,
-} from '../ingest.js'
+} from '../ingest/lines.js'
 import { linesByAgent, type IngestLines } from '../ingest/reader.js'
 import { answeredBefore, isCheck, writeKeyed, keyedRequest, type KeyedRequest } from './answers.js'
 import type { Decision, ShardState, Steps, Turn } from '../../shard/state.js'
