@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { asBuffer } from '../../../src/base/bytes.js'
-import { pooledRandom } from '../../../src/base/random.js'
+import { pooledRandom, type RandomBytes } from '../../../src/base/random.js'
 import type { OutcomeFrame } from '../../../src/protocol/frame.js'
 import type { AuthRules } from '../../../src/protocol/auth-messages.js'
 import type { Command, Outcome } from '../../../src/protocol/messages.js'
@@ -24,6 +24,12 @@ export const testAuthRules: AuthRules = {
   tokenEra: 0,
 }
 
+/** Options of a shard of a test. */
+interface ShardOptions extends StoreOptions {
+  /** The source of salts and ids; the system's if absent. */
+  random?: RandomBytes
+}
+
 /** A shard in the process and thread of the test, with a clock that the test moves. */
 export class TestShard {
   nowMs = Date.UTC(2026, 0, 1)
@@ -39,7 +45,7 @@ export class TestShard {
   /** The auth settings; a change takes effect after `reopen`. */
   auth = testAuthRules
   readonly #path: string
-  readonly #options: StoreOptions
+  readonly #options: ShardOptions
   /** The number of frames before the last `run`. */
   #ranFrom = 0
   #store: ShardStore
@@ -47,7 +53,7 @@ export class TestShard {
   #shard: Shard
 
   /** @param path the directory of the store; a new directory if absent */
-  constructor(path = mkdtempSync(join(tmpdir(), 'strandfast-shard-')), options: StoreOptions = {}) {
+  constructor(path = mkdtempSync(join(tmpdir(), 'strandfast-shard-')), options: ShardOptions = {}) {
     this.#path = path
     this.#options = options
     this.#store = this.#openStore()
@@ -161,7 +167,7 @@ export class TestShard {
         store: this.#store,
         clock: () => this.nowMs,
         steadyClock: () => this.steadyClock(),
-        random: pooledRandom(),
+        random: this.#options.random ?? pooledRandom(),
         masterSeed: Buffer.alloc(32, 7),
         recordBytesMax: 262_144,
         signing: 'record',
