@@ -10,7 +10,7 @@ import { connectPostgres } from '../src/outbound/postgres.js'
 import { isSinkSettings, type SinkOrder } from '../src/protocol/sink-messages.js'
 import { SinkLog } from './sink/log.js'
 import { SinkRun } from './sink/run.js'
-import { openEnvironment } from './store/environment.js'
+import { openEnvironment } from './store/open-environment.js'
 
 /*
  * The thread of the PostgreSQL sink. It reads the shards' stores through a read-only view, and reports its

@@ -1,7 +1,7 @@
 /** Frozen segments of a log file (docs/adr/0041-one-log.md). */
 import { encodeChanges } from '../../dist/workers/store/log/row-change.js'
 import { contentOf, encodeSegment } from '../../dist/workers/store/log/segment.js'
-import { tableIds } from '../../dist/workers/store/log/table-ids.js'
+import { tableIds } from '../../dist/src/store-files/store-tables.js'
 import { hex } from './strand-maker.mjs'
 
 const bytes = (length, first) => Buffer.from(Array.from({ length }, (_, at) => (first + at) % 256))

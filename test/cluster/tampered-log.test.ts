@@ -5,7 +5,7 @@ import { crc32 } from 'node:zlib'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { SegmentRow } from '../../src/protocol/cluster-log-messages.js'
 import type { Command } from '../../src/protocol/messages.js'
-import { openEnvironment } from '../../workers/store/environment.js'
+import { openEnvironment } from '../../workers/store/open-environment.js'
 import { ClusterReader } from '../../workers/store/replica/cluster-reader.js'
 import { FollowedStore } from '../../workers/store/replica/followed-store.js'
 import { LogClient } from '../../workers/store/replica/log-client.js'
@@ -13,7 +13,7 @@ import { Memtable } from '../../workers/store/log/memtable.js'
 import { pullStore } from '../../workers/store/replica/node-store.js'
 import { decodeChanges, type RowChange } from '../../workers/store/log/row-change.js'
 import { bytesOf, eraseInRows } from '../../workers/store/log/segment-blocks.js'
-import { tableIds } from '../../workers/store/log/table-ids.js'
+import { tableIds } from '../../src/store-files/store-tables.js'
 import {
   blockCount,
   encodeBlock,

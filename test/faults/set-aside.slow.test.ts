@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { openEnvironment } from '../../workers/store/environment.js'
+import { openEnvironment } from '../../workers/store/open-environment.js'
 import { expiryKey } from '../../workers/store/tables/tables.js'
 import { eventually } from '../support/eventually.js'
 import { checkedCall, newAgent } from '../support/http/answers.js'

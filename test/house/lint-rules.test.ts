@@ -33,7 +33,7 @@ const restrictedPackages: { name: string; door: string; elsewhere: string[] }[] 
   },
   {
     name: 'lmdb',
-    door: 'workers/store/environment.ts',
+    door: 'workers/store/open-environment.ts',
     elsewhere: [
       'workers/shard/shard.ts',
       'workers/shard-thread.ts',

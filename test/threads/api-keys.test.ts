@@ -2,7 +2,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { ApiKeyCreate, ApiKeyMadeOutcome } from '../../src/protocol/api-key-messages.js'
 import type { Outcome } from '../../src/protocol/messages.js'
 import type { WriteOptions } from '../../src/protocol/command-options.js'
-import { idempotencyRow } from '../../workers/store/tables/idempotency.js'
+import { apiKeys } from '../../workers/store/tables/api-keys.js'
+import { idempotency, idempotencyRow } from '../../workers/store/tables/idempotency.js'
 import { codeOf, keyed, TestShard } from '../support/shard/shard.js'
 
 let shard: TestShard
@@ -36,7 +37,7 @@ describe('creating a key under one Idempotency-Key', () => {
     expect(outcomes.map(({ replayed }) => replayed === true)).toEqual([false, true, false])
     expect(outcomes[1]).toEqual({ ...outcomes[0], replayed: true })
     expect(outcomes[2]?.key).not.toBe(outcomes[0]?.key)
-    expect(shard.store.apiKeys.page({ after: '', limit: 9 }).rows).toHaveLength(2)
+    expect(shard.store.tables.of(apiKeys).page({ after: '', limit: 9 }).rows).toHaveLength(2)
     expect(madeOf(shard.ask(create(keyed('k'))))).toEqual(outcomes[1])
   })
 
@@ -62,7 +63,9 @@ describe('creating a key under one Idempotency-Key', () => {
 describe('the stored answer of a creation', () => {
   it('is sealed in the store, differently each time', () => {
     const made = [create(keyed('one')), create(keyed('two'))].map((command) => madeOf(shard.ask(command)))
-    const stored = ['one', 'two'].map((key) => shard.store.idempotency.find(rowOf(key), shard.nowMs)?.outcome)
+    const stored = ['one', 'two'].map(
+      (key) => shard.store.tables.of(idempotency).find(rowOf(key), shard.nowMs)?.outcome,
+    )
     for (const [index, outcome] of stored.entries()) {
       expect(outcome).toEqual({ kind: 'sealed', box: expect.any(String) })
       expect(JSON.stringify(outcome)).not.toContain(made[index]?.key)
@@ -97,8 +100,8 @@ it('treats keys from before creators were stored as keys of the root key, each w
     digest: '00',
     createdAtMs: shard.nowMs,
   }
-  const { apiKeys, root } = shard.environment
-  root.transactionSync(() => apiKeys.put(Buffer.from(row.keyId), Buffer.from(JSON.stringify(row))))
+  const { apiKeys: table, root } = shard.environment
+  root.transactionSync(() => table.put(Buffer.from(row.keyId), Buffer.from(JSON.stringify(row))))
   await shard.reopen()
   const listed = shard.ask({ kind: 'apiKeyList', after: '', limit: 10 })
   expect(listed).toEqual({
@@ -122,13 +125,16 @@ it('adds the later scopes for deleting and erasing to keys that had these permis
     madeBy: 'root',
     line: 'key_old',
   }
-  const { apiKeys, root } = shard.environment
-  root.transactionSync(() => apiKeys.put(Buffer.from(old.keyId), Buffer.from(JSON.stringify(old))))
+  const { apiKeys: table, root } = shard.environment
+  root.transactionSync(() => table.put(Buffer.from(old.keyId), Buffer.from(JSON.stringify(old))))
   await shard.reopen()
   const made = madeOf(shard.ask({ ...create({}), scopes })).row.keyId
   const scopesOf = () =>
     Object.fromEntries(
-      shard.store.apiKeys.page({ after: '', limit: 9 }).rows.map(({ keyId, scopes: its }) => [keyId, its]),
+      shard.store.tables
+        .of(apiKeys)
+        .page({ after: '', limit: 9 })
+        .rows.map(({ keyId, scopes: its }) => [keyId, its]),
     )
   const expected = {
     key_old: ['records:read', 'records:write', 'records:delete', 'records:erase', 'ingest'],
@@ -150,7 +156,7 @@ it('stores the last use of keys, and does not restore a deleted key', () => {
   const uses = (ids: string[], atMs: number) =>
     ({ kind: 'apiKeysUsed', uses: ids.map((id): [string, number] => [id, atMs]), options: {} }) as const
   shard.ask(uses([keyId, 'key_none'], 7))
-  const rows = () => shard.store.apiKeys.page({ after: '', limit: 9 }).rows
+  const rows = () => shard.store.tables.of(apiKeys).page({ after: '', limit: 9 }).rows
   expect(rows()).toMatchObject([{ keyId, lastUsedAtMs: 7 }])
   shard.run({ kind: 'apiKeyDelete', keyId, maker: 'root', options: {} }, uses([keyId], 8))
   expect(rows()).toEqual([])

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { limits } from '../../src/base/limits/limits.js'
-import { authKey } from '../../workers/store/tables/auth-table.js'
+import { auth, authKey } from '../../workers/store/tables/auth-table.js'
 import type { LinkPurpose } from '../../src/protocol/auth-messages.js'
 import { AuthShard, codeOf } from '../support/shard/auth-shard.js'
 import { testAuthRules } from '../support/shard/shard.js'
@@ -57,7 +57,7 @@ describe('mails to one mailbox', () => {
   it.each(purposes)('cost as much once the quota is used up, with an account or without: %s', (purpose) => {
     shard.register(email)
     const rowKinds = ['link', 'email-link', 'unsent-mail', 'decoy', 'mail-room'] as const
-    const rows = () => rowKinds.map((kind) => shard.store.auth.count(authKey('', kind, '')))
+    const rows = () => rowKinds.map((kind) => shard.store.tables.of(auth).count(authKey('', kind, '')))
     const added = (to: string) => {
       const before = rows()
       shard.sendLink({ purpose, email: to })

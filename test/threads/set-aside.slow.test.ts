@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { CommandOf } from '../../src/protocol/messages.js'
 import type { CheckedTable } from '../../workers/store/tables/checked-table.js'
 import { expiryKey } from '../../workers/store/tables/tables.js'
-import { authKey } from '../../workers/store/tables/auth-table.js'
+import { auth as authTables, authKey } from '../../workers/store/tables/auth-table.js'
 import { changedValues } from '../support/changed-values.js'
 import { AuthShard } from '../support/shard/auth-shard.js'
 import { appendNumber, replyOf, TestShard } from '../support/shard/shard.js'
@@ -124,7 +124,9 @@ describe('a row that expires', () => {
       rewrite(authExpiries, expiryKey(5, key), '')
     }
     shard.store.environment.root.transactionSync(() =>
-      shard.store.auth.put(new Map([[authKey('', 'unsent-mail', 'new'), { value: '1' }]]), [], shard.nowMs),
+      shard.store.tables
+        .of(authTables)
+        .put(new Map([[authKey('', 'unsent-mail', 'new'), { value: '1' }]]), [], shard.nowMs),
     )
     const has = (id: string) => auth.find(Buffer.from(authKey('', 'unsent-mail', id))) !== undefined
     expect([has('bad'), has('good'), has('new'), shard.store.setAside.count]).toEqual([true, false, true, 1])

@@ -5,7 +5,8 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { AgentRow } from '../../workers/store/tables/agent.js'
 import { checkStore } from '../../workers/store/check/store-check.js'
 import type { CheckedTable, Table } from '../../workers/store/tables/checked-table.js'
-import { openEnvironment, type Environment } from '../../workers/store/environment.js'
+import type { Environment } from '../../workers/store/environment.js'
+import { openEnvironment } from '../../workers/store/open-environment.js'
 import { putPart } from '../../workers/store/hash-index/format.js'
 import {
   blockCount,

@@ -8,8 +8,9 @@ import { pooledRandom } from '../../src/base/random.js'
 import type { Command } from '../../src/protocol/messages.js'
 import { CommitGroup } from '../../workers/shard/commit-group.js'
 import { checkStore } from '../../workers/store/check/store-check.js'
+import { erasures } from '../../workers/store/tables/erasures.js'
 import { headsRoot } from '../../workers/store/tables/heads.js'
-import { openEnvironment } from '../../workers/store/environment.js'
+import { openEnvironment } from '../../workers/store/open-environment.js'
 import { ShardStore } from '../../workers/store/shard-store.js'
 import { closeSnapshot, takeSnapshots } from '../../workers/store/snapshots.js'
 import { copyStore } from '../../workers/store/row-mover.js'
@@ -140,9 +141,9 @@ describe('the copy of a store', () => {
     )
     for (const { hash } of secrets) {
       const record = agent === undefined ? undefined : store.findRecord(agent, hash)
-      if (record !== undefined) group.erasures.push({ agentNo: record.agentNo, seq: record.seq })
+      if (record !== undefined) group.changes.of(erasures).add({ agentNo: record.agentNo, seq: record.seq })
     }
-    expect(group.erasures).toHaveLength(secrets.length)
+    expect(group.changes.of(erasures).all).toHaveLength(secrets.length)
     store.commit(group, 0)
     while (store.needsStep) store.step()
     await store.close()

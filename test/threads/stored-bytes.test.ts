@@ -12,7 +12,7 @@ import type { Command } from '../../src/protocol/messages.js'
 import { FileLog } from '../../workers/store/log/file-log.js'
 import { positionKey } from '../../workers/store/log/position.js'
 import type { OpenLog } from '../../workers/store/log/shard-log.js'
-import { openEnvironment } from '../../workers/store/environment.js'
+import { openEnvironment } from '../../workers/store/open-environment.js'
 import { fillShard } from '../support/shard/full-shard.js'
 import { appendNumber, keyed, TestShard } from '../support/shard/shard.js'
 

@@ -15,8 +15,9 @@ import { findAgent, importOpen, noSuchAgent, noSuchOrganism, type ShardState } f
 import type { Agent } from '../store/tables/agent.js'
 import type { AuthKind, AuthRows } from '../store/tables/auth-rows.js'
 import { keyBytesMax } from '../store/tables/checked-table.js'
-import { authKey, pendingValue } from '../store/tables/auth-table.js'
+import { authKey, pendingValue, auth } from '../store/tables/auth-table.js'
 import { findOrganism } from '../store/tables/organisms.js'
+import { mails } from '../store/tables/mails.js'
 
 /** The maximum number of rows that a command reads, such as the sessions of a user. */
 const ROWS_MAX = 10_000
@@ -88,8 +89,8 @@ export class NamespaceState {
 
   find<Kind extends AuthKind>(kind: Kind, id: string): AuthRows[Kind] | undefined {
     const key = this.#key(kind, id)
-    const pending = this.#writing?.group.authRows.get(key)
-    if (pending === undefined) return this.state.store.auth.find(kind, key)
+    const pending = this.#writing?.group.changes.find(auth)?.rows.get(key)
+    if (pending === undefined) return this.state.store.tables.of(auth).find(kind, key)
     return pendingValue(kind, pending)
   }
 
@@ -102,9 +103,11 @@ export class NamespaceState {
   ids(kind: AuthKind, prefix: string, page: { after?: string; limit?: number } = {}): string[] {
     const before = authKey(this.id, kind, '')
     const after = page.after === undefined || page.after === '' ? '' : before + page.after
-    const stored = this.state.store.auth.keys(before + prefix, { after, limit: page.limit ?? ROWS_MAX })
+    const stored = this.state.store.tables
+      .of(auth)
+      .keys(before + prefix, { after, limit: page.limit ?? ROWS_MAX })
     const keys = new Set(stored)
-    for (const [key, { value }] of this.#writing?.group.authRows ?? []) {
+    for (const [key, { value }] of this.#writing?.group.changes.find(auth)?.rows ?? []) {
       if (!key.startsWith(before + prefix)) continue
       if (value === undefined) keys.delete(key)
       else keys.add(key)
@@ -114,37 +117,37 @@ export class NamespaceState {
 
   /** The number of stored rows of a kind whose ids begin with `prefix`. */
   count(kind: AuthKind, prefix: string): number {
-    return this.state.store.auth.count(authKey(this.id, kind, prefix))
+    return this.state.store.tables.of(auth).count(authKey(this.id, kind, prefix))
   }
 
   /** Writes a row. @param expiresAtMs the time from which it may be swept; absent if it stays */
   put<Kind extends AuthKind>([kind, id]: [Kind, string], row: AuthRows[Kind], expiresAtMs?: number): void {
     const value = JSON.stringify(row)
-    this.#write.group.authRows.set(this.#keyToWrite(kind, id), {
+    this.#write.group.changes.of(auth).rows.set(this.#keyToWrite(kind, id), {
       value,
       ...(expiresAtMs !== undefined && { expiresAtMs }),
     })
   }
 
   remove(kind: AuthKind, id: string): void {
-    this.#write.group.authRows.set(this.#keyToWrite(kind, id), {})
+    this.#write.group.changes.of(auth).rows.set(this.#keyToWrite(kind, id), {})
   }
 
   /** Revokes the tokens of a user with an id until `untilMs`. */
   revoke(userId: string, revocation: Revocation): void {
     if (revocation.untilMs <= this.nowMs) return
     this.endedUser = userId
-    this.#write.group.revocations.push({ ...revocation, namespace: this.id })
+    this.#write.group.changes.of(auth).revocations.push({ ...revocation, namespace: this.id })
   }
 
   /** Makes the fronts reload the signing keys. */
   notifyRotation(): void {
-    this.#write.group.rotated.push(this.id)
+    this.#write.group.changes.of(auth).rotated.push(this.id)
   }
 
   /** Puts a sealed mail into the outbox. */
   queueMail(key: string, sealed: Buffer): void {
-    this.#write.group.mails.set(key, sealed)
+    this.#write.group.changes.of(mails).set(key, sealed)
   }
 
   /** Makes the front log a failed sign-in. */

@@ -6,7 +6,7 @@ import { seal, type SealContext, unseal } from '../../src/strand/seal.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import type { Decision, ShardState } from '../shard/state.js'
 import type { AuthRows } from '../store/tables/auth-rows.js'
-import { findMail, mailKey, mailsDue } from '../store/tables/mails.js'
+import { findMail, mailKey, mailsDue, mails } from '../store/tables/mails.js'
 import type { NamespaceState } from './namespace-state.js'
 import type { FeatureCommands } from '../shard/command-table.js'
 
@@ -65,10 +65,10 @@ function mailSettle(state: ShardState, command: CommandOf<'mailSettle'>, group: 
   const { key, result } = command
   const bytes = findMail(state.store.environment, key)
   if (bytes !== undefined) {
-    group.mails.set(key, undefined)
+    group.changes.of(mails).set(key, undefined)
     if (result.kind === 'failed' && result.retryAtMs !== undefined) {
       const message = { ...unsealed(state, bytes), attempts: result.attempts }
-      group.mails.set(mailKey(result.retryAtMs, message.id), sealed(state, message))
+      group.changes.of(mails).set(mailKey(result.retryAtMs, message.id), sealed(state, message))
     }
   }
   return () => ({ kind: 'done' })

@@ -7,6 +7,7 @@ import { makeAgent } from '../shard/new-agent.js'
 import { agentToRead } from '../mutations/row-access.js'
 import { findAgent, type Decision, type ShardState } from '../shard/state.js'
 import type { FeatureCommands } from '../shard/command-table.js'
+import { publicKeyOwner, publicKeys } from '../store/tables/public-keys.js'
 
 /** Agents. */
 export const agentCommands = {
@@ -36,11 +37,13 @@ function agentCreate(state: ShardState, command: CommandOf<'agentCreate'>, group
 
 /** Claims a public key for an agent; 409 key_in_use if it belongs to another agent. */
 function keyClaim(state: ShardState, command: CommandOf<'keyClaim'>, group: CommitGroup): Decision {
-  const owner = group.publicKeys.get(command.publicKey) ?? state.store.publicKeyOwner(command.publicKey)
+  const owner =
+    group.changes.find(publicKeys)?.get(command.publicKey) ??
+    publicKeyOwner(state.store.environment, command.publicKey)
   if (owner !== undefined && owner !== command.agent) {
     return refuse('key_in_use', 'The public key of this seed belongs to another agent')
   }
-  group.publicKeys.set(command.publicKey, command.agent)
+  group.changes.of(publicKeys).set(command.publicKey, command.agent)
   return () => ({ kind: 'done' })
 }
 

@@ -8,7 +8,7 @@ import { apiKeyAuditEntry, auditStrand, keyAt, putApiKey, appendAudit } from '..
 import type { CommitGroup } from '../shard/commit-group.js'
 import { makeProposal, proposedAs, recordsToPropose } from '../mutations/propose.js'
 import type { Decision, ShardState } from '../shard/state.js'
-import { isAdmin } from '../store/tables/api-keys.js'
+import { isAdmin, apiKeys } from '../store/tables/api-keys.js'
 import type { FeatureCommands } from '../shard/command-table.js'
 
 /** API keys. */
@@ -36,7 +36,10 @@ const ADMINS_TO_DECIDE = 2
  * beyond `apiKeysMax` keys, 503 clock_skew, overloaded.
  */
 function apiKeyCreate(state: ShardState, command: CommandOf<'apiKeyCreate'>, group: CommitGroup): Decision {
-  if (state.store.apiKeys.count + group.apiKeys.size >= limits.apiKeysMax) {
+  if (
+    state.store.tables.of(apiKeys).count + (group.changes.find(apiKeys)?.rows.size ?? 0) >=
+    limits.apiKeysMax
+  ) {
     return refuse(
       'too_large',
       `The server has ${limits.apiKeysMax} API keys, which is the maximum: delete one first`,
@@ -92,8 +95,8 @@ function mayDecide({ scopes }: ApiKeyRow): boolean {
 
 /** The number of unexpired admin keys as of a commit group. */
 function adminCount(state: ShardState, group: CommitGroup): number {
-  const admins = new Map(state.store.apiKeys.admins)
-  for (const [keyId, row] of group.apiKeys) {
+  const admins = new Map(state.store.tables.of(apiKeys).admins)
+  for (const [keyId, row] of group.changes.find(apiKeys)?.rows ?? []) {
     if (row === undefined) admins.delete(keyId)
     else if (isAdmin(row)) admins.set(keyId, row)
   }
@@ -130,8 +133,8 @@ function apiKeyDelete(
   if (row === undefined) return refuse('not_found', `API key "${keyId}" not found`)
   const record = appendAudit(state, apiKeyAuditEntry('deleted', row, { principal: maker }), group)
   if ('code' in record) return record
-  group.apiKeys.set(keyId, undefined)
-  group.apiKeyChanges.removed.push(keyId)
+  group.changes.of(apiKeys).rows.set(keyId, undefined)
+  group.changes.of(apiKeys).shown.removed.push(keyId)
   const answer: ApiKeyDeleted = { deleted: true, key_id: keyId }
   return () => ({ kind: 'reply', status: 200, body: JSON.stringify(answer) })
 }
@@ -140,17 +143,18 @@ function apiKeyDelete(
 function apiKeysUsed(state: ShardState, { uses }: CommandOf<'apiKeysUsed'>, group: CommitGroup): Decision {
   for (const [keyId, lastUsedAtMs] of uses) {
     const row = keyAt(state, keyId, group)
-    if (row !== undefined) group.apiKeys.set(keyId, { ...row, lastUsedAtMs })
+    if (row !== undefined) group.changes.of(apiKeys).rows.set(keyId, { ...row, lastUsedAtMs })
   }
   return () => ({ kind: 'done' })
 }
 
 /** A page of API keys by id; it ends early at `pageBytesMax` bytes. */
 function apiKeyList(
-  { store: { apiKeys } }: ShardState,
+  { store: { tables } }: ShardState,
   { after, limit, keyId }: CommandOf<'apiKeyList'>,
 ): Outcome {
-  if (keyId === undefined) return { kind: 'apiKeys', ...apiKeys.page({ after, limit }) }
-  const row = apiKeys.find(keyId)
+  const keys = tables.of(apiKeys)
+  if (keyId === undefined) return { kind: 'apiKeys', ...keys.page({ after, limit }) }
+  const row = keys.find(keyId)
   return { kind: 'apiKeys', rows: row === undefined ? [] : [row], more: false }
 }

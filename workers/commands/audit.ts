@@ -3,7 +3,7 @@ import { canonicalJson } from '../../src/strand/json.js'
 import { auditStrand, appendAudit } from '../shard/audit.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import type { Decision, ShardState } from '../shard/state.js'
-import { lastReported } from '../store/tables/meta.js'
+import { lastReported, reported } from '../store/tables/meta.js'
 import type { FeatureCommands } from '../shard/command-table.js'
 
 /** Records of the server's own operations. */
@@ -30,10 +30,11 @@ function auditAppend(
   group: CommitGroup,
 ): Decision {
   const content = canonicalJson(entry.body)
-  const before = group.lastReported.get(entry.type) ?? lastReported(state.store.environment, entry.type)
+  const before =
+    group.changes.find(reported)?.get(entry.type) ?? lastReported(state.store.environment, entry.type)
   if (changesOnly && before === content) return () => ({ kind: 'audited' })
   const record = appendAudit(state, entry, group)
   if ('code' in record) return record
-  if (changesOnly) group.lastReported.set(entry.type, content)
+  if (changesOnly) group.changes.of(reported).set(entry.type, content)
   return () => ({ kind: 'audited', seq: record.seq })
 }

@@ -8,7 +8,7 @@ import type { CommitGroup } from '../shard/commit-group.js'
 import type { PendingRecord } from '../store/write-set.js'
 import { requestMutation } from '../mutations/request.js'
 import { noSuchAgent, type Decision, type ShardState } from '../shard/state.js'
-import { assertReplaceable, edgesOf, type EdgeRange } from '../store/tables/edges.js'
+import { assertReplaceable, edgesOf, type EdgeRange, edges } from '../store/tables/edges.js'
 import { targetAgent } from './records.js'
 import type { FeatureCommands } from '../shard/command-table.js'
 
@@ -38,7 +38,9 @@ function edgeAdd(state: ShardState, command: CommandOf<'edgeAdd'>, group: Commit
   const record = group.append(agent, { type: 'edge/add', body, signing: 'record' })
   if ('code' in record) return record
   const { seq, hlc, hash } = record
-  group.changeEdge({ agentNo: agent.no, src: agent.name, dst, edgeType, seq, hlc, live: true, weight })
+  group.changes
+    .of(edges)
+    .add({ agentNo: agent.no, src: agent.name, dst, edgeType, seq, hlc, live: true, weight })
   const answer: EdgeAdded = { ...edge, record_id: hash, seq, ...clockOf(hlc) }
   return () => ({ kind: 'reply', status: 201, body: JSON.stringify(answer) })
 }

@@ -7,7 +7,7 @@ import type { OrganismCreated } from '../../src/wire/organisms.js'
 import { NamespaceState } from '../auth/namespace-state.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import { findAgent, noSuchOrganism, type Decision, type ShardState } from '../shard/state.js'
-import { findOrganism, listOrganisms } from '../store/tables/organisms.js'
+import { findOrganism, listOrganisms, organisms } from '../store/tables/organisms.js'
 import { makeAgent } from '../shard/new-agent.js'
 import type { FeatureCommands } from '../shard/command-table.js'
 
@@ -32,7 +32,7 @@ function organismCreate(
     return refuse('organism_exists', `Organism "${organismId}" already exists`)
   }
   const row: OrganismRow = { organismId, name, members, createdAtMs: state.clock() }
-  group.organisms.set(organismId, row)
+  group.changes.of(organisms).set(organismId, row)
   const answer: OrganismCreated = {
     organism_id: organismId,
     name,
@@ -84,5 +84,5 @@ export function namespaceInit(
 const INIT_RECORDS = 2
 
 function organismOf(state: ShardState, group: CommitGroup, organismId: string): OrganismRow | undefined {
-  return group.organisms.get(organismId) ?? findOrganism(state.store.environment, organismId)
+  return group.changes.find(organisms)?.get(organismId) ?? findOrganism(state.store.environment, organismId)
 }

@@ -13,6 +13,7 @@ import type { Agent } from '../store/tables/agent.js'
 import type { StoredRecord } from '../store/tables/record-codec.js'
 import { recordsFrom, seqAtOrAfter } from '../store/tables/records.js'
 import type { FeatureCommands } from '../shard/command-table.js'
+import { isDeleted } from '../store/tables/mutations.js'
 
 /** Queries of one agent. */
 export const queryCommands = {
@@ -62,7 +63,7 @@ function recordQuery(state: ShardState, command: CommandOf<'recordQuery'>): Outc
     if (record.erased === true || !covers(grant, record, budget.effort)) continue
     const found = selects(command, record, budget.effort)
     if (found === false || (found !== true && mismatched.has(found))) continue
-    if (state.store.isDeleted(agent, record.seq, bounds.asOfSeq)) continue
+    if (isDeleted(state.store.environment, agent, { seq: record.seq, asOfSeq: bounds.asOfSeq })) continue
     if (found !== true) {
       mismatched.add(found)
       continue

@@ -48,6 +48,7 @@ import {
 } from './idempotency/answers.js'
 import { draftOf, faulty, isObject, readDraft, type DraftRules } from './drafts.js'
 import type { FeatureCommands } from '../shard/command-table.js'
+import { isDeleted } from '../store/tables/mutations.js'
 
 /** Records. */
 export const recordCommands = {
@@ -176,7 +177,7 @@ function recordGet(state: ShardState, command: CommandOf<'recordGet'>): Outcome 
   if (isRefused(grant)) return grant
   const record = state.store.findRecord(agent, command.hash)
   if (record === undefined || !covers(grant, record)) return noSuchRecord(command.hash)
-  const deleted = state.store.isDeleted(agent, record.seq, agent.head.seq)
+  const deleted = isDeleted(state.store.environment, agent, { seq: record.seq, asOfSeq: agent.head.seq })
   return {
     kind: 'reply',
     status: 200,

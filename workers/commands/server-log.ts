@@ -16,6 +16,7 @@ import { allHeads, changedHeads, type ChangedHead } from '../store/tables/change
 import { recordBySeq } from '../store/tables/records.js'
 import { makeAgent } from '../shard/new-agent.js'
 import type { FeatureCommands } from '../shard/command-table.js'
+import { loggedHeads } from '../store/tables/logged-heads.js'
 
 /** The log of strand heads. */
 export const serverLogCommands = {
@@ -64,8 +65,9 @@ function headsCheck({ store }: ShardState, { heads }: CommandOf<'headsCheck'>): 
 }
 
 /** The newest logged heads of some strands. */
-function logHeads({ store: { loggedHeads } }: ShardState, { strands }: CommandOf<'logHeads'>): Outcome {
-  const heads = strands.flatMap((strand) => loggedHeads.newest(strand)?.head ?? [])
+function logHeads({ store }: ShardState, { strands }: CommandOf<'logHeads'>): Outcome {
+  const logged = store.tables.of(loggedHeads)
+  const heads = strands.flatMap((strand) => logged.newest(strand)?.head ?? [])
   return { kind: 'logHeads', heads }
 }
 
@@ -79,10 +81,10 @@ function logOpen(state: ShardState, command: CommandOf<'logOpen'>, group: Commit
   if (agent.zone !== 'immutable_core') {
     return refuse('agent_exists', `The name "${command.agent}" of the server log is taken by another agent`)
   }
-  const first = state.store.loggedHeads.lastIndexed + 1
+  const first = state.store.tables.of(loggedHeads).lastIndexed + 1
   const last = Math.min(agent.head.seq, first + limits.logIndexRecords - 1)
   for (let seq = first; seq <= last; seq++)
-    group.loggedHeads.set(seq, recordOfLog(state, agent, seq)?.heads ?? [])
+    group.changes.of(loggedHeads).set(seq, recordOfLog(state, agent, seq)?.heads ?? [])
   const clocks = agent.head.seq === 0 ? [] : (recordOfLog(state, agent, agent.head.seq)?.clocks ?? [])
   const size = agent.head.seq + 1
   return () => ({ kind: 'logOpened', size, clocks, left: last < size - 1 })
@@ -115,19 +117,20 @@ function logAppend(state: ShardState, command: CommandOf<'logAppend'>, group: Co
     const body = Buffer.from(headsBody({ clocks: command.clocks, heads: logged }))
     const record = group.append(agent, { type: headsType, body, signing: 'record' })
     assert(!('code' in record), 'the clock reading of a log record was reserved')
-    group.loggedHeads.set(record.seq, logged)
+    group.changes.of(loggedHeads).set(record.seq, logged)
   }
   const size = agent.head.seq + 1
   return () => ({ kind: 'logAppended', size, forked })
 }
 
 function newHeads(
-  { store: { loggedHeads } }: ShardState,
+  { store }: ShardState,
   found: readonly LoggedHead[],
 ): { heads: LoggedHead[]; forked: string[] } {
   const forked: string[] = []
+  const index = store.tables.of(loggedHeads)
   const heads = found.filter((head) => {
-    const logged = loggedHeads.newest(head.strand)?.head
+    const logged = index.newest(head.strand)?.head
     if (logged?.size === head.size && logged.hash !== head.hash) forked.push(head.strand)
     return logged === undefined || logged.size < head.size
   })
@@ -136,7 +139,7 @@ function newHeads(
 
 /** The newest head of a strand among the first `size` records of the log; 404 head_not_logged. */
 function logFind(state: ShardState, { strand, size }: CommandOf<'logFind'>): Outcome {
-  const found = state.store.loggedHeads.newest(strand, size)
+  const found = state.store.tables.of(loggedHeads).newest(strand, size)
   if (found === undefined) {
     return refuse('head_not_logged', 'The server log has no head of this strand yet')
   }

@@ -6,6 +6,10 @@ import type { ShardState } from '../shard/state.js'
 import type { Agent } from '../store/tables/agent.js'
 import type { StoredRecord } from '../store/tables/record-codec.js'
 import { recordBySeq } from '../store/tables/records.js'
+import { mutations } from '../store/tables/mutations.js'
+import { erasures } from '../store/tables/erasures.js'
+import { edges } from '../store/tables/edges.js'
+import { zoneChanges } from '../store/tables/zone-changes.js'
 
 /*
  * Applies the effects of imported system records to the tables, as the commands did that wrote these records.
@@ -48,7 +52,7 @@ export function applyEffect(
       return
     case 'zone':
       agent.zone = effect.zone
-      group.zoneChanges.push({ agentNo: agent.no, seq, zone: effect.zone })
+      group.changes.of(zoneChanges).push({ agentNo: agent.no, seq, zone: effect.zone })
       group.changeAgent(agent.name, { zone: effect.zone })
       return
     case 'key':
@@ -56,7 +60,9 @@ export function applyEffect(
       return
     case 'edge': {
       const { dst, edgeType, live, weight } = effect
-      group.changeEdge({ agentNo: agent.no, src: agent.name, dst, edgeType, seq, hlc, live, weight })
+      group.changes
+        .of(edges)
+        .add({ agentNo: agent.no, src: agent.name, dst, edgeType, seq, hlc, live, weight })
       return
     }
     default:
@@ -71,16 +77,19 @@ function applyMutationEffect(
 ): void {
   const { action, target: hash, targetSeq } = effect
   const agentNo = agent.no
-  group.changedRecords.push(hash)
+  group.changes.of(mutations).changed.push(hash)
   if (action !== 'erase') {
     agent.mutated = true
-    group.mutations.push({ agentNo, targetSeq, mutationSeq: seq, deleted: action === 'delete' })
+    group.changes
+      .of(mutations)
+      .rows.push({ agentNo, targetSeq, mutationSeq: seq, deleted: action === 'delete' })
     return
   }
   const target = find(state, { agent, seq: targetSeq }, group)
   // Usually the target was imported erased.
   const erasure = { agentNo, seq: targetSeq }
-  if (target?.erased !== true && !group.erases(erasure)) group.erase(erasure)
+  const pending = group.changes.of(erasures)
+  if (target?.erased !== true && !pending.has(erasure)) pending.add(erasure)
 }
 
 function applyKeyEffect(

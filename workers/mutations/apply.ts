@@ -22,7 +22,11 @@ import type { PendingRecord } from '../store/write-set.js'
 import type { ShardState } from '../shard/state.js'
 import { seedContext } from '../store/tables/agents.js'
 import type { Agent } from '../store/tables/agent.js'
-import { findEdge } from '../store/tables/edges.js'
+import { findEdge, edges } from '../store/tables/edges.js'
+import { mutations, isDeleted } from '../store/tables/mutations.js'
+import { erasures } from '../store/tables/erasures.js'
+import { zoneChanges } from '../store/tables/zone-changes.js'
+import { apiKeys } from '../store/tables/api-keys.js'
 
 export interface MutationRequest<M extends Mutation = Mutation> extends Author {
   agent: Agent
@@ -76,7 +80,7 @@ function edgeObstacle(
   { agent, mutation: { dst, edgeType } }: { agent: Agent; mutation: EdgeMutation },
 ): Refusal | undefined {
   const name = { agentNo: agent.no, edgeType, dst }
-  const edge = group.edgeChange(name) ?? findEdge(state.store.environment, name)
+  const edge = group.changes.find(edges)?.last(name) ?? findEdge(state.store.environment, name)
   if (edge?.live === true) return undefined
   return refuse('edge_not_found', `No edge of type "${edgeType}" from "${agent.name}" to "${dst}"`)
 }
@@ -86,7 +90,8 @@ function keyObstacle(state: ShardState, group: CommitGroup, { madeBy }: KeyMutat
   if (madeBy.startsWith('key_') && keyAt(state, madeBy, group) === undefined) {
     return refuse('not_found', 'The API key that proposed this key was deleted')
   }
-  return state.store.apiKeys.count + group.apiKeys.size < limits.apiKeysMax
+  return state.store.tables.of(apiKeys).count + (group.changes.find(apiKeys)?.rows.size ?? 0) <
+    limits.apiKeysMax
     ? undefined
     : refuse(
         'too_large',
@@ -102,10 +107,13 @@ function recordState(
   { agent, mutation: { target, targetSeq } }: { agent: Agent; mutation: RecordMutation },
 ): RecordState {
   const record = state.store.findRecord(agent, target)
-  const erases = group.erases({ agentNo: agent.no, seq: targetSeq })
+  const erases = group.changes.find(erasures)?.has({ agentNo: agent.no, seq: targetSeq }) === true
   if (erases || record?.erased === true) return 'erased'
-  const pending = group.mutations.findLast((one) => one.agentNo === agent.no && one.targetSeq === targetSeq)
-  const deleted = pending?.deleted ?? state.store.isDeleted(agent, targetSeq, agent.head.seq)
+  const pending = group.changes
+    .find(mutations)
+    ?.rows.findLast((one) => one.agentNo === agent.no && one.targetSeq === targetSeq)
+  const deleted =
+    pending?.deleted ?? isDeleted(state.store.environment, agent, { seq: targetSeq, asOfSeq: agent.head.seq })
   return deleted ? 'deleted' : 'active'
 }
 
@@ -125,7 +133,7 @@ export function applyMutation(
       const { zone } = mutation
       const record = append(group, request, { type: 'sys/zone', members: { zone, from: agent.zone } })
       agent.zone = zone
-      group.zoneChanges.push({ agentNo: agent.no, seq: record.seq, zone })
+      group.changes.of(zoneChanges).push({ agentNo: agent.no, seq: record.seq, zone })
       group.changeAgent(agent.name, { zone })
       return record
     }
@@ -143,7 +151,7 @@ export function applyMutation(
       const record = append(group, request, { type: 'edge/remove', members })
       const { seq, hlc } = record
       const change = { agentNo: agent.no, src: agent.name, dst, edgeType, seq, hlc }
-      group.changeEdge({ ...change, live: false, weight: 0 })
+      group.changes.of(edges).add({ ...change, live: false, weight: 0 })
       return record
     }
     case 'rotate_key':
@@ -183,14 +191,14 @@ function applyToRecord(request: MutationRequest<RecordMutation>, group: CommitGr
     type: recordTypes[action],
     members: { target, target_seq: targetSeq },
   })
-  group.changedRecords.push(target)
+  group.changes.of(mutations).changed.push(target)
   if (action === 'erase') {
-    group.erase({ agentNo: agent.no, seq: targetSeq })
+    group.changes.of(erasures).add({ agentNo: agent.no, seq: targetSeq })
     return record
   }
   agent.mutated = true
   const deleted = action === 'delete'
-  group.mutations.push({ agentNo: agent.no, targetSeq, mutationSeq: record.seq, deleted })
+  group.changes.of(mutations).rows.push({ agentNo: agent.no, targetSeq, mutationSeq: record.seq, deleted })
   return record
 }
 

@@ -10,13 +10,14 @@ import {
   proposalPlaces,
   proposalTarget,
   type OpenShare,
+  proposals,
 } from '../store/tables/proposals.js'
 
 /* Proposals as of a commit group: those on disk with the changes of earlier commands in the group. */
 
 /** Writes the new state of a proposal. */
 export function putProposal(group: CommitGroup, agentNo: number, row: ProposalRow): void {
-  group.proposals.set(placeName({ agentNo, seq: row.seq }), { agentNo, row })
+  group.changes.of(proposals).rows.set(placeName({ agentNo, seq: row.seq }), { agentNo, row })
 }
 
 /** A proposal, by agent number and seq. */
@@ -25,7 +26,10 @@ export function proposalAt(
   group: CommitGroup,
   place: ProposalCursor,
 ): ProposalRow | undefined {
-  return group.proposals.get(placeName(place))?.row ?? findProposal(state.store.environment, place)
+  return (
+    group.changes.find(proposals)?.rows.get(placeName(place))?.row ??
+    findProposal(state.store.environment, place)
+  )
 }
 
 export function openAbout(
@@ -85,12 +89,12 @@ export function openCount(state: ShardState, group: CommitGroup, agent: Agent): 
  * are read once per group.
  */
 export function openShares(state: ShardState, group: CommitGroup, agent: Agent): OpenShare[] {
-  let stored = group.openShares.get(agent.no)
+  let stored = group.changes.of(proposals).openShares.get(agent.no)
   if (stored === undefined) {
     const places = proposalPlaces(state.store.environment, { agentNo: agent.no, open: true })
     const rows = [...places].flatMap((place) => findProposal(state.store.environment, place) ?? [])
     stored = new Map(rows.map((row) => [row.seq, shareOf(row)]))
-    group.openShares.set(agent.no, stored)
+    group.changes.of(proposals).openShares.set(agent.no, stored)
   }
   const added = pendingOf(group, agent).filter(({ row }) => stored.get(row.seq) === undefined)
   return [...stored.values(), ...added.map(({ row }) => shareOf(row))]
@@ -101,8 +105,8 @@ function shareOf({ proposer, line, mutation }: ProposalRow): OpenShare {
 }
 
 function pendingOf(group: CommitGroup, agent: Agent): { row: ProposalRow }[] {
-  if (group.proposals.size === 0) return []
-  return [...group.proposals.values()].filter(({ agentNo }) => agentNo === agent.no)
+  const { rows } = group.changes.find(proposals) ?? {}
+  return rows === undefined ? [] : [...rows.values()].filter(({ agentNo }) => agentNo === agent.no)
 }
 
 function placeName({ agentNo, seq }: ProposalCursor): string {

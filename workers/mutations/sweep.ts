@@ -8,6 +8,7 @@ import type { Decision, ShardState } from '../shard/state.js'
 import type { Agent } from '../store/tables/agent.js'
 import { dueProposals, findProposal } from '../store/tables/proposals.js'
 import type { FeatureCommands } from '../shard/command-table.js'
+import { pastProposals } from '../store/tables/past-proposals.js'
 
 /** Proposals whose time has come. */
 export const sweepCommands = {
@@ -38,7 +39,7 @@ function proposalsSweep(
   { standings = [] }: CommandOf<'proposalsSweep'>,
   group: CommitGroup,
 ): Decision {
-  const { environment, proposalAging, setAside } = state.store
+  const { environment, tables, setAside } = state.store
   const sweep: Sweep = { standings, authors: new Set(), waiting: new Set() }
   const due = dueProposals(environment, {
     nowMs: state.clock(),
@@ -51,7 +52,8 @@ function proposalsSweep(
     // If the clock is behind the latest records, the proposals wait for the next sweep.
     if (isBehind) return () => ({ kind: 'swept', left: false })
   }
-  group.pastProposals.push(...proposalAging.scan(environment, state.clock()))
+  const past = tables.of(pastProposals).aging.scan(environment, state.clock())
+  if (past.length > 0) group.changes.of(pastProposals).push(...past)
   const unknownAuthors = sweep.authors.size === 0 ? {} : { authors: [...sweep.authors] }
   return () => ({ kind: 'swept', left: due.length > SWEEP_MAX, ...unknownAuthors })
 }

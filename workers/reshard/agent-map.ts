@@ -1,11 +1,6 @@
 import { assert } from '../../src/base/assert.js'
 import { shardOf } from '../../src/strand/placement.js'
-
-/** A shard, and the number of an agent there. */
-export interface AgentNumber {
-  shard: number
-  no: number
-}
+import type { AgentNumber } from '../store/row-move.js'
 
 /** The agents of one old shard, in five bytes each, so that millions of agents fit into memory. */
 interface Column {

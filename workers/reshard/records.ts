@@ -17,7 +17,8 @@ import {
 import { addPosition } from '../store/tables/strand-runs.js'
 import type { Table } from '../store/tables/checked-table.js'
 import { blockKey, encodeRun, importedBlocksFrom, runKey, type FoundRun } from '../store/tables/tables.js'
-import type { AgentMap, AgentNumber } from './agent-map.js'
+import type { AgentNumber } from '../store/row-move.js'
+import type { AgentMap } from './agent-map.js'
 
 export interface RecordMove {
   from: readonly Environment[]

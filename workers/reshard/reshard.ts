@@ -1,7 +1,9 @@
 import { isDeepStrictEqual } from 'node:util'
 import { shardOf } from '../../src/strand/placement.js'
-import { commitDurably, openEnvironment, rowCount, type Environment } from '../store/environment.js'
+import { commitDurably, rowCount, type Environment } from '../store/environment.js'
+import { openEnvironment } from '../store/open-environment.js'
 import { recover } from '../store/log/shard-log.js'
+import type { Move, MovedTable, RowMover } from '../store/row-move.js'
 import { RowWriter } from '../store/row-mover.js'
 import { Scrubber } from '../store/scrubber.js'
 import { namespaceOfKey } from '../store/tables/auth-table.js'
@@ -11,7 +13,7 @@ import { indexStore } from '../store/tables/store-indexes.js'
 import { runLength, seqMax } from '../store/tables/tables.js'
 import { AgentMap } from './agent-map.js'
 import { RecordMover } from './records.js'
-import { rowMovers, type Move, type MovedTable } from './row-movers.js'
+import { rowMovers } from './row-movers.js'
 import { checkStrands } from './strand-check.js'
 
 export interface ReshardTask {
@@ -92,7 +94,7 @@ class Reshard {
   readonly #from: readonly Environment[]
   readonly #to: readonly Environment[]
   readonly #rows: RowWriter[]
-  readonly #move: Move
+  readonly #move: Move & { agents: AgentMap }
 
   constructor(task: ReshardTask, { from, to }: { from: readonly Environment[]; to: readonly Environment[] }) {
     this.#task = task
@@ -121,7 +123,7 @@ class Reshard {
     const mover = new RecordMover({ from: this.#from, to: this.#rows, agents, onRecord })
     mover.moveLogs()
     mover.moveImported()
-    for (const table of Object.keys(rowMovers)) if (isMoved(table)) this.#moveRows(table)
+    for (const [table, mover] of rowMovers) this.#moveRows(table, mover)
     for (const rows of this.#rows) rows.flush()
     for (const environment of this.#to) {
       const commit = (body: () => void) => commitDurably(environment, body)
@@ -174,10 +176,10 @@ class Reshard {
     return count
   }
 
-  #moveRows(table: MovedTable): void {
+  #moveRows(table: MovedTable, mover: RowMover): void {
     for (const [shard, environment] of this.#from.entries()) {
       for (const row of environment[table].getRange({})) {
-        for (const { shard: to, ...moved } of rowMovers[table]({ shard, ...row }, this.#move))
+        for (const { shard: to, ...moved } of mover({ shard, ...row }, this.#move))
           this.#rows[to]?.put({ table, ...moved })
       }
     }
@@ -202,10 +204,6 @@ const uncounted: ReadonlySet<string> = new Set(['meta', 'strands', 'idempotency'
 function endOf(environment: Environment | undefined, agentNo: number) {
   const end = environment && strandEnd(environment, agentNo)
   return end && { hash: end.record.hash, seq: end.record.seq, strandBytes: end.strandBytes }
-}
-
-function isMoved(table: string): table is MovedTable {
-  return Object.hasOwn(rowMovers, table)
 }
 
 /** Overwrites erased bodies in an old file, which is about to be removed. */

@@ -8,6 +8,7 @@ import type { PendingRecord } from '../store/write-set.js'
 import { makeAgent } from './new-agent.js'
 import { findAgent, type ShardState } from './state.js'
 import type { Agent } from '../store/tables/agent.js'
+import { apiKeys } from '../store/tables/api-keys.js'
 
 /** An audit record that an API key was created or deleted. */
 export interface ApiKeyAuditEntry {
@@ -51,11 +52,12 @@ export function apiKeyAuditEntry(
 
 /** Adds an API key to the group and to the changes that are sent to the fronts. */
 export function putApiKey(group: CommitGroup, row: ApiKeyRow): void {
-  group.apiKeys.set(row.keyId, row)
-  group.apiKeyChanges.created.push(row)
+  group.changes.of(apiKeys).rows.set(row.keyId, row)
+  group.changes.of(apiKeys).shown.created.push(row)
 }
 
 /** An API key as of this group; undefined if it does not exist or the group deletes it. */
 export function keyAt(state: ShardState, keyId: string, group: CommitGroup): ApiKeyRow | undefined {
-  return group.apiKeys.has(keyId) ? group.apiKeys.get(keyId) : state.store.apiKeys.find(keyId)
+  const rows = group.changes.find(apiKeys)?.rows
+  return rows?.has(keyId) === true ? rows.get(keyId) : state.store.tables.of(apiKeys).find(keyId)
 }

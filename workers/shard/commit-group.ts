@@ -2,31 +2,15 @@ import { assert } from '../../src/base/assert.js'
 import { asBuffer } from '../../src/base/bytes.js'
 import { refuse, type Refusal } from '../../src/base/errors.js'
 import type { RandomBytes } from '../../src/base/random.js'
-import type { ApiKeyChanges, ApiKeyRow } from '../../src/protocol/api-key-messages.js'
 import type { Signing } from '../../src/protocol/command-options.js'
-import type { OrganismRow } from '../../src/protocol/organism-messages.js'
 import { bodyCommitment, hashOf, headerBytes } from '../../src/strand/hash.js'
 import { headerText, zeroHash } from '../../src/strand/header.js'
 import { formatHlc, type Hlc, type HlcClock } from '../../src/strand/hlc.js'
 import { signBytes, signText } from '../../src/strand/keys.js'
-import type { LoggedHead } from '../../src/strand/server-log.js'
 import { isReservedType } from '../../src/strand/record-type.js'
-import type { OpenShare, PendingProposal } from '../store/tables/proposals.js'
-import type { Agent, AgentRow } from '../store/tables/agent.js'
-import type { PendingAuthRow, PendingRevocation } from '../store/tables/auth-table.js'
-import { edgeNameKey, type EdgeChange, type EdgeName } from '../store/tables/edges.js'
-import type { PendingErasure } from '../store/tables/erasures.js'
-import type { PastProposal } from '../store/tables/past-proposals.js'
+import type { Agent } from '../store/tables/agent.js'
 import type { StoredRecord } from '../store/tables/record-codec.js'
-import type {
-  AgentChange,
-  ImportedRecord,
-  PendingAnswer,
-  PendingMutation,
-  PendingRecord,
-  WriteSet,
-} from '../store/write-set.js'
-import type { ZoneChange } from '../store/tables/zone-changes.js'
+import { type AgentChange, type ImportedRecord, type PendingRecord, WriteSet } from '../store/write-set.js'
 
 const clockSkew = refuse(
   'clock_skew',
@@ -87,46 +71,7 @@ function isGroupSigned({ signing, type }: Draft): boolean {
  * The writes of one transaction. Records are chained and signed as they are decided; records with group
  * signing are signed when the group is sealed. Nothing is visible outside the group before the commit.
  */
-export class CommitGroup implements WriteSet {
-  readonly records: PendingRecord[] = []
-  readonly imported: ImportedRecord[] = []
-  readonly newAgents = new Map<string, AgentRow>()
-  /** Changes of existing agents, by name. */
-  readonly agentChanges = new Map<string, AgentChange>()
-  /** New states of proposals, by agent number and seq. */
-  readonly proposals = new Map<string, PendingProposal>()
-  /** Proposals whose rows are replaced by the locations of their records. */
-  readonly pastProposals: PastProposal[] = []
-  /**
-   * The shares of the open proposals that were stored before this group, by agent number and seq, as far as
-   * they were read.
-   */
-  readonly openShares = new Map<number, Map<number, OpenShare>>()
-  readonly erasures: PendingErasure[] = []
-  readonly zoneChanges: ZoneChange[] = []
-  /** Changes of each edge, in order. */
-  readonly edges = new Map<string, EdgeChange[]>()
-  /** Agents that this group has changed; the store does not have these changes yet. */
-  readonly touched = new Map<string, Agent>()
-  readonly mutations: PendingMutation[] = []
-  /** Hashes of the records that this group deletes, restores or erases. */
-  readonly changedRecords: string[] = []
-  readonly answers = new Map<string, PendingAnswer>()
-  readonly publicKeys = new Map<string, string>()
-  readonly apiKeys = new Map<string, ApiKeyRow | undefined>()
-  /** Created and deleted API keys, for the fronts; uses of keys are not included. */
-  readonly apiKeyChanges: ApiKeyChanges = { created: [], removed: [] }
-  /** The content of those audit records that are written only when it changes, by type. */
-  readonly lastReported = new Map<string, string>()
-  readonly organisms = new Map<string, OrganismRow>()
-  readonly authRows = new Map<string, PendingAuthRow>()
-  readonly revocations: PendingRevocation[] = []
-  /** Namespaces whose signing keys were rotated, for the fronts. */
-  readonly rotated: string[] = []
-  /** The heads that records of the server log contain, by the seq of the record. */
-  readonly loggedHeads = new Map<number, readonly LoggedHead[]>()
-  /** Sealed mails by their key; undefined removes a mail from the outbox. */
-  readonly mails = new Map<string, Buffer | undefined>()
+export class CommitGroup extends WriteSet {
   readonly #hlc: HlcClock
   readonly #random: RandomBytes
   /**
@@ -136,35 +81,19 @@ export class CommitGroup implements WriteSet {
   readonly #lastUnsigned = new Map<number, { header: string; secretKey: Buffer }>()
   /** The new and imported records of each agent, by agent number; their seqs are consecutive. */
   readonly #byAgent = new Map<number, StoredRecord[]>()
-  /** Records that this group erases, as `agentNo/seq`. */
-  readonly #erased = new Set<string>()
   /** Reserved clock readings; the first `#used` of them are used. */
   readonly #reserved: Hlc[] = []
   #used = 0
 
   constructor(hlc: HlcClock, random: RandomBytes) {
+    super()
     this.#hlc = hlc
     this.#random = random
   }
 
   /** True when there is nothing to commit. */
   get empty(): boolean {
-    const {
-      records,
-      imported,
-      pastProposals,
-      publicKeys,
-      organisms,
-      apiKeys,
-      answers,
-      authRows,
-      mails,
-      loggedHeads,
-    } = this
-    const maps = [this.agentChanges, publicKeys, organisms, apiKeys, answers, authRows, mails, loggedHeads]
-    return (
-      records.length + imported.length + pastProposals.length === 0 && maps.every((map) => map.size === 0)
-    )
+    return this.size === 0 && this.agentChanges.size === 0 && this.changes.isEmpty
   }
 
   /** The number of new and imported records. */
@@ -175,18 +104,6 @@ export class CommitGroup implements WriteSet {
   /** Changes the row of an agent; the caller also changes the agent in memory. */
   changeAgent(name: string, change: AgentChange): void {
     this.agentChanges.set(name, { ...this.agentChanges.get(name), ...change })
-  }
-
-  changeEdge(change: EdgeChange): void {
-    const key = edgeNameKey(change)
-    const before = this.edges.get(key)
-    if (before === undefined) this.edges.set(key, [change])
-    else before.push(change)
-  }
-
-  /** The last change of an edge in this group. */
-  edgeChange(name: EdgeName): EdgeChange | undefined {
-    return this.edges.get(edgeNameKey(name))?.at(-1)
   }
 
   /**
@@ -295,15 +212,6 @@ export class CommitGroup implements WriteSet {
   recordAt(agentNo: number, seq: number): StoredRecord | undefined {
     const ownRecords = this.#byAgent.get(agentNo)
     return ownRecords?.[seq - (ownRecords[0]?.seq ?? 0)]
-  }
-
-  erase(erasure: PendingErasure): void {
-    this.erasures.push(erasure)
-    this.#erased.add(`${erasure.agentNo}/${erasure.seq}`)
-  }
-
-  erases({ agentNo, seq }: PendingErasure): boolean {
-    return this.#erased.has(`${agentNo}/${seq}`)
   }
 
   /** Makes later readings come after this one and drops the unused reserved readings. */

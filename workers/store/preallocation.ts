@@ -1,6 +1,7 @@
 import { closeSync, fstatSync, openSync, statfsSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { isFileSystemError } from '../../src/base/durable-file.js'
+import { tableSpecs } from './table-specs.js'
 import type { WriteSet } from './write-set.js'
 import { usedBytes, type Environment } from './environment.js'
 
@@ -129,13 +130,10 @@ export function replayBytesMax(
 
 /** The most bytes by which a commit group can extend the file: LMDB copies each page that it changes. */
 export function groupBytesMax(group: WriteSet): number {
-  const { records, imported, touched, newAgents, agentChanges, proposals, erasures, zoneChanges } = group
-  const { edges, mutations, answers, publicKeys, apiKeys, organisms, authRows, revocations, mails } = group
-  const rows = [touched, newAgents, agentChanges, proposals, edges, answers, publicKeys, apiKeys, organisms]
-  const lists = [erasures, zoneChanges, mutations, revocations, group.pastProposals]
-  let bytes = 0
-  for (const map of [...rows, authRows, mails]) bytes += map.size * ROW_BYTES
-  for (const list of lists) bytes += list.length * ROW_BYTES
+  const { records, imported, touched, newAgents, agentChanges, changes } = group
+  let rows = touched.size + newAgents.size + agentChanges.size
+  for (const spec of tableSpecs) rows += spec.rows(changes)
+  let bytes = rows * ROW_BYTES
   // A body can have separate pages, and be copied into an idempotent answer.
   for (const { body } of records) bytes += 2 * body.length + RECORD_BYTES
   for (const { body } of imported) bytes += body.length + Math.min(body.length, PAGE_BYTES) + RECORD_BYTES

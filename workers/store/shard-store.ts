@@ -4,11 +4,8 @@ import { compareHlc, laterHlc, type Hlc } from '../../src/strand/hlc.js'
 import type { WriteSet, ImportedRecord, PendingRecord } from './write-set.js'
 import { AgentTable } from './tables/agents.js'
 import type { Agent } from './tables/agent.js'
-import { ApiKeyTable } from './tables/api-keys.js'
-import { AuthTable } from './tables/auth-table.js'
 import type { Environment } from './environment.js'
 import { HashIndex, prefixOf, prefixRange } from './hash-index/hash-index.js'
-import { IdempotencyTable } from './tables/idempotency.js'
 import {
   blockBytes,
   blockCount,
@@ -19,30 +16,18 @@ import {
   recordBytes,
   type StoredRecord,
 } from './tables/record-codec.js'
-import { putClockFloor, putLastReported, readClockFloor } from './tables/meta.js'
-import { putEdges } from './tables/edges.js'
+import { putClockFloor, readClockFloor } from './tables/meta.js'
 import { flushBytesMax, groupBytesMax, type SpaceNeed } from './preallocation.js'
-import { eraseRecords, putCommitment } from './tables/erasures.js'
+import { erasures, putCommitment } from './tables/erasures.js'
 import { type OpenLog, ShardLog } from './log/shard-log.js'
-import { LoggedHeads } from './tables/logged-heads.js'
-import { putMails } from './tables/mails.js'
-import { putOrganisms } from './tables/organisms.js'
-import { ProposalAging, putPastProposals } from './tables/past-proposals.js'
-import { putProposals } from './tables/proposals.js'
 import { blockTable, readBlock, recordAtLocation } from './tables/records.js'
+import { type BackgroundIndex, OpenedTables } from './table-spec.js'
+import { tableSpecs } from './table-specs.js'
 import { Scrubber } from './scrubber.js'
 import { SetAside } from './set-aside.js'
 import { addBlocks } from './tables/store-indexes.js'
 import { addPosition } from './tables/strand-runs.js'
-import { putZoneChanges } from './tables/zone-changes.js'
-import {
-  blockKey,
-  importedBlocksFrom,
-  mutationKey,
-  packLocation,
-  unpackLocation,
-  type FoundRun,
-} from './tables/tables.js'
+import { blockKey, importedBlocksFrom, packLocation, unpackLocation, type FoundRun } from './tables/tables.js'
 
 /** Records that go into the hash index between two flushes, at most. */
 export const flushRecordsMax = 16_384
@@ -60,11 +45,8 @@ export interface StoreOptions {
 export class ShardStore {
   readonly environment: Environment
   readonly agents: AgentTable
-  readonly idempotency: IdempotencyTable
-  readonly apiKeys: ApiKeyTable
-  readonly auth: AuthTable
-  readonly loggedHeads: LoggedHeads
-  readonly proposalAging = new ProposalAging()
+  /** All other tables, by their specs. */
+  readonly tables: OpenedTables
   readonly setAside = new SetAside()
   readonly #hashes: HashIndex
   readonly #scrubber: Scrubber
@@ -85,10 +67,7 @@ export class ShardStore {
     this.#log = new ShardLog(path, openLog)
     this.environment = this.#log.environment
     this.agents = new AgentTable(this.environment, masterSeed, openAgentsMax)
-    this.idempotency = new IdempotencyTable(this.environment, this.setAside)
-    this.apiKeys = new ApiKeyTable(this.environment, this.setAside)
-    this.auth = new AuthTable(this.environment, this.setAside)
-    this.loggedHeads = new LoggedHeads(this.environment)
+    this.tables = new OpenedTables(this.environment, this.setAside)
     this.#hashes = HashIndex.open(this.environment.hashes)
     this.#scrubber = new Scrubber(this.environment)
     // The server may have been killed between the flush of an erasure and the wipe of the log.
@@ -145,36 +124,14 @@ export class ShardStore {
     }
   }
 
-  /** Whether the record is deleted as of `asOfSeq`. */
-  isDeleted(agent: Agent, seq: number, asOfSeq: number): boolean {
-    if (!agent.mutated) return false
-    const range = {
-      start: mutationKey(agent.no, seq, asOfSeq),
-      end: mutationKey(agent.no, seq, 0),
-      reverse: true,
-      inclusiveEnd: true,
-      limit: 1,
-    }
-    for (const { value } of this.environment.mutations.getRange(range)) {
-      assert(value.length === 1 && (value[0] === 0 || value[0] === 1), 'a mutation deletes or restores')
-      return value[0] === 1
-    }
-    return false
-  }
-
-  /** The agent that claimed a public key. */
-  publicKeyOwner(publicKey: string): string | undefined {
-    return this.environment.publicKeys.find(Buffer.from(publicKey, 'hex'))?.toString()
-  }
-
   /**
    * Appends a sealed group to the log. Reads see it immediately, but no client may get an answer before it is
    * durable.
    * @throws Error if the append failed: the outcome is unknown and the shard must stop
    */
   commit(group: WriteSet, nowMs: number): void {
-    const heads = [...group.loggedHeads.values()].reduce((sum, one) => sum + one.length, 0)
-    const records = group.records.length + group.imported.length + heads
+    const indexed = tableSpecs.reduce((sum, spec) => sum + spec.indexed(group.changes), 0)
+    const records = group.records.length + group.imported.length + indexed
     if (this.#unflushed.records + records > flushRecordsMax) this.flush()
     const bytesMax = groupBytesMax(group)
     if (!this.#log.preallocation.reserve(this.#flushBytesMax(bytesMax)))
@@ -183,7 +140,7 @@ export class ShardStore {
     this.#unflushed.records += records
     this.#unflushed.bytesMax += bytesMax
     this.#log.append()
-    if (group.erasures.length === 0) return
+    if (group.changes.find(erasures) === undefined) return
     this.flush()
     this.#log.wipe()
     this.#scrubber.begin()
@@ -251,7 +208,7 @@ export class ShardStore {
   #step(): void {
     this.#hashes.commitStep()
     this.environment.runs.commitStep()
-    this.loggedHeads.step()
+    for (const index of this.#indexes()) index.step()
   }
 
   #put(group: WriteSet, nowMs: number): void {
@@ -259,25 +216,7 @@ export class ShardStore {
     for (const [name, change] of group.agentChanges) this.agents.change(name, change)
     this.#putRecords(group.records)
     this.#putImported(group.imported)
-    for (const mutation of group.mutations) {
-      const key = mutationKey(mutation.agentNo, mutation.targetSeq, mutation.mutationSeq)
-      this.environment.mutations.put(key, Buffer.of(mutation.deleted ? 1 : 0))
-    }
-    for (const [publicKey, name] of group.publicKeys) {
-      this.environment.publicKeys.put(Buffer.from(publicKey, 'hex'), Buffer.from(name))
-    }
-    eraseRecords(this.environment, group.erasures)
-    putProposals(this.environment, group.proposals.values())
-    putPastProposals(this.environment, group.pastProposals)
-    putZoneChanges(this.environment, group.zoneChanges)
-    putEdges(this.environment, group.edges.values())
-    putOrganisms(this.environment, group.organisms)
-    this.loggedHeads.put(group.loggedHeads)
-    this.apiKeys.put(group.apiKeys)
-    putLastReported(this.environment, group.lastReported)
-    this.idempotency.put(group.answers.values(), nowMs)
-    this.auth.put(group.authRows, group.revocations, nowMs)
-    putMails(this.environment, group.mails)
+    for (const spec of tableSpecs) spec.put(this.tables, group.changes, nowMs)
   }
 
   /** Does a part of the background work. */
@@ -287,8 +226,13 @@ export class ShardStore {
     else this.#flush(() => this.#step())
   }
 
+  /** The indexes of tables. */
+  #indexes(): BackgroundIndex[] {
+    return tableSpecs.flatMap((spec) => spec.index(this.tables) ?? [])
+  }
+
   get #needsMerge(): boolean {
-    return this.#hashes.needsStep || this.loggedHeads.needsStep
+    return this.#hashes.needsStep || this.#indexes().some((index) => index.needsStep)
   }
 
   /**
@@ -306,7 +250,7 @@ export class ShardStore {
     if (this.hasSpace()) {
       this.#flush(() => {
         this.#hashes.flush()
-        this.loggedHeads.flush()
+        for (const index of this.#indexes()) index.flush()
         this.environment.runs.flush()
       })
     }

@@ -1,6 +1,7 @@
 import type { Transaction } from 'lmdb'
 import { assert } from '../../src/base/assert.js'
-import { openEnvironment, type Environment } from './environment.js'
+import type { Environment } from './environment.js'
+import { openEnvironment } from './open-environment.js'
 
 /** One shard's store as of one moment. */
 export interface Snapshot {

@@ -1,48 +1,18 @@
-import type { ApiKeyRow } from '../../src/protocol/api-key-messages.js'
-import type { Outcome } from '../../src/protocol/messages.js'
-import type { OrganismRow } from '../../src/protocol/organism-messages.js'
-import type { LoggedHead } from '../../src/strand/server-log.js'
 import type { Agent, AgentRow } from './tables/agent.js'
-import type { PendingAuthRow, PendingRevocation } from './tables/auth-table.js'
-import type { EdgeChange } from './tables/edges.js'
-import type { PendingErasure, SeqRange } from './tables/erasures.js'
-import type { PastProposal } from './tables/past-proposals.js'
-import type { PendingProposal } from './tables/proposals.js'
 import type { StoredRecord } from './tables/record-codec.js'
-import type { ZoneChange } from './tables/zone-changes.js'
+import { Changes } from './table-spec.js'
 
-/** What one transaction writes to disk, by table. */
-export interface WriteSet {
-  readonly records: readonly PendingRecord[]
-  readonly imported: readonly ImportedRecord[]
-  readonly newAgents: ReadonlyMap<string, AgentRow>
+/** What one transaction writes to disk. */
+export class WriteSet {
+  readonly records: PendingRecord[] = []
+  readonly imported: ImportedRecord[] = []
+  readonly newAgents = new Map<string, AgentRow>()
   /** Changes of existing agents, by name. */
-  readonly agentChanges: ReadonlyMap<string, AgentChange>
-  /** New states of proposals, by agent number and seq. */
-  readonly proposals: ReadonlyMap<string, PendingProposal>
-  /** Proposals whose rows are replaced by references to their records. */
-  readonly pastProposals: readonly PastProposal[]
-  readonly erasures: readonly PendingErasure[]
-  readonly zoneChanges: readonly ZoneChange[]
-  /** Changes of each edge, in order. */
-  readonly edges: ReadonlyMap<string, EdgeChange[]>
+  readonly agentChanges = new Map<string, AgentChange>()
   /** Agents whose state in memory is ahead of the store. */
-  readonly touched: ReadonlyMap<string, Agent>
-  readonly mutations: readonly PendingMutation[]
-  readonly answers: ReadonlyMap<string, PendingAnswer>
-  /** Names of agents by their public keys. */
-  readonly publicKeys: ReadonlyMap<string, string>
-  /** API keys by id; undefined deletes a key. */
-  readonly apiKeys: ReadonlyMap<string, ApiKeyRow | undefined>
-  /** The content of audit records that are written only when it changes, by type. */
-  readonly lastReported: ReadonlyMap<string, string>
-  readonly organisms: ReadonlyMap<string, OrganismRow>
-  readonly authRows: ReadonlyMap<string, PendingAuthRow>
-  readonly revocations: readonly PendingRevocation[]
-  /** The heads in records of the server log, by the seq of the record. */
-  readonly loggedHeads: ReadonlyMap<number, readonly LoggedHead[]>
-  /** Sealed mails by key; undefined removes a mail from the outbox. */
-  readonly mails: ReadonlyMap<string, Buffer | undefined>
+  readonly touched = new Map<string, Agent>()
+  /** All other rows, and what is reported of them to the fronts. */
+  readonly changes = new Changes()
 }
 
 /** A record that is accepted but not on disk yet. */
@@ -64,14 +34,6 @@ export interface ImportedRecord extends StoredRecord {
   commitment?: string
 }
 
-/** A deletion or restoration that is accepted but not on disk yet. */
-export interface PendingMutation {
-  agentNo: number
-  targetSeq: number
-  mutationSeq: number
-  deleted: boolean
-}
-
 /** The members of an agent's row that can change. */
 export type AgentChange = Pick<
   Partial<AgentRow>,
@@ -84,17 +46,3 @@ export type AgentChange = Pick<
   | 'importing'
   | 'importedRecords'
 >
-
-/** An answer to store under its Idempotency-Key. */
-export interface PendingAnswer {
-  key: Buffer
-  digest: string
-  content: string | undefined
-  placement: number
-  seqs: SeqRange | undefined
-  outcome: () => Outcome
-  storedOutcome: () => IdempotentOutcome
-}
-
-/** An answer as it is stored: the outcome itself or, if it contains a secret, its sealed JSON in base64. */
-export type IdempotentOutcome = Outcome | { kind: 'sealed'; box: string }

@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { beginningFault, structureFault, type PageUse } from '../../../src/store-files/lmdb-file.js'
 import { storeFault } from '../../../src/cli/doctor-data.js'
-import { commitDurably, openEnvironment } from '../../../workers/store/environment.js'
+import { commitDurably } from '../../../workers/store/environment.js'
+import { openEnvironment } from '../../../workers/store/open-environment.js'
 
 const PAGE_BYTES = 4_096
 

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { structureFault } from '../../../src/store-files/lmdb-file.js'
-import { commitDurably, openEnvironment, type Environment } from '../../../workers/store/environment.js'
+import { commitDurably, type Environment } from '../../../workers/store/environment.js'
+import { openEnvironment } from '../../../workers/store/open-environment.js'
 
 /*
  * Results of a table for keys when one bit of its pages has flipped. The file is changed while the store is

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { structureFault } from '../../../src/store-files/lmdb-file.js'
-import { commitDurably, openEnvironment, type Environment } from '../../../workers/store/environment.js'
+import { commitDurably, type Environment } from '../../../workers/store/environment.js'
+import { openEnvironment } from '../../../workers/store/open-environment.js'
 import { Preallocation } from '../../../workers/store/preallocation.js'
 
 const ROW_BYTES = 2_000

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Command } from '../../../src/protocol/messages.js'
+import { apiKeys } from '../../../workers/store/tables/api-keys.js'
 import { blockKey } from '../../../workers/store/tables/tables.js'
 import { TestShard, appendNumber, codeOf, replyOf, signed } from '../../support/shard/shard.js'
 
@@ -65,7 +66,7 @@ describe('a store whose log has not been flushed', () => {
     const crashed = mkdtempSync(join(tmpdir(), 'strandfast-crashed-'))
     cpSync(shard.path, crashed, { recursive: true })
     const restarted = new TestShard(crashed)
-    expect(restarted.store.apiKeys.page({ after: '', limit: 9 }).rows).toEqual([])
+    expect(restarted.store.tables.of(apiKeys).page({ after: '', limit: 9 }).rows).toEqual([])
     await restarted.remove()
   })
 })

@@ -37,6 +37,7 @@ import { sessionEnd, sessionList } from './sessions.js'
 import { appMetadata, userDelete, userList, userLogout, userSessionList, userUnlock } from './users.js'
 import { emailVerify } from './verify-email.js'
 import type { FeatureCommands } from '../../shard/command-table.js'
+import { auth } from '../../store/tables/auth-table.js'
 
 /** Sign-in. */
 export const namespaceCommands = {
@@ -121,7 +122,7 @@ function authLookup(state: ShardState, command: AuthLookup): Outcome {
 
 /** The unexpired revocations of all namespaces of the shard. */
 function revocationsList(state: ShardState): Outcome {
-  return { kind: 'revocations', rows: state.store.auth.revocations(state.clock()) }
+  return { kind: 'revocations', rows: state.store.tables.of(auth).revocations(state.clock()) }
 }
 
 /** The function that answers each kind of lookup. */

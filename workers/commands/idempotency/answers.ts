@@ -8,10 +8,10 @@ import { canonicalJson } from '../../../src/strand/json.js'
 import { seal, unseal, type SealContext } from '../../../src/strand/seal.js'
 import type { Prepared } from '../../shard/command-table.js'
 import type { CommitGroup, Draft } from '../../shard/commit-group.js'
-import type { IdempotentOutcome } from '../../store/write-set.js'
 import { findAgent, type Decision, type ShardState } from '../../shard/state.js'
-import { hasErasure, type SeqRange } from '../../store/tables/erasures.js'
-import { idempotencyRow } from '../../store/tables/idempotency.js'
+import { hasErasure, type SeqRange, erasures } from '../../store/tables/erasures.js'
+import { idempotencyRow, idempotency, type IdempotentOutcome } from '../../store/tables/idempotency.js'
+import { apiKeys } from '../../store/tables/api-keys.js'
 
 /** A write under an Idempotency-Key. */
 export interface KeyedRequest {
@@ -89,8 +89,9 @@ export function answeredBefore(
   group: CommitGroup,
   { row, agent, digest, content, isByContent }: Omit<KeyedRequest, 'place'>,
 ): Decision | undefined {
-  const pending = group.answers.get(row.toString('latin1'))
-  const stored = pending === undefined ? state.store.idempotency.find(row, state.clock()) : undefined
+  const pending = group.changes.find(idempotency)?.get(row.toString('latin1'))
+  const stored =
+    pending === undefined ? state.store.tables.of(idempotency).find(row, state.clock()) : undefined
   const before = pending ?? stored
   if (before === undefined) return undefined
   const isErased = before.seqs !== undefined && hasErased(state, group, { agent, seqs: before.seqs })
@@ -139,9 +140,8 @@ function hasErased(
   const agent = findAgent(state, group, name)
   if (agent === undefined) return false
   const [first, last] = seqs
-  const erases = group.erasures.some(
-    ({ agentNo, seq }) => agentNo === agent.no && seq >= first && seq <= last,
-  )
+  const pending = group.changes.find(erasures)?.all ?? []
+  const erases = pending.some(({ agentNo, seq }) => agentNo === agent.no && seq >= first && seq <= last)
   return erases || hasErasure(state.store.environment, agent.no, seqs)
 }
 
@@ -175,7 +175,7 @@ export function storeAnswer(
   { row, digest, content, seqs, place, outcome }: KeyedRequest & { seqs?: SeqRange; outcome: () => Outcome },
 ): void {
   const kept = () => sealed(state, row, outcome())
-  group.answers.set(row.toString('latin1'), {
+  group.changes.of(idempotency).set(row.toString('latin1'), {
     key: row,
     digest,
     content,
@@ -221,6 +221,6 @@ function replayed(state: ShardState, outcome: Outcome): Outcome {
 }
 
 function replayedKey(state: ShardState, outcome: ApiKeyMadeOutcome): Outcome {
-  const row = state.store.apiKeys.find(outcome.row.keyId)
+  const row = state.store.tables.of(apiKeys).find(outcome.row.keyId)
   return { ...outcome, row: row ?? outcome.row, live: row !== undefined, replayed: true }
 }

@@ -29,7 +29,7 @@ export class Memtable {
     return this.#bytes
   }
 
-  /** Wraps a table, so that the memtable is in front of it. @param id as in table-ids.ts */
+  /** Wraps a table, so that the memtable is in front of it. @param id as in store-tables.ts */
   wrap(table: Table, id: number): Table {
     const wrapped = new TableMemtable(table, (key, value) => {
       if (this.#isFlushing) return false

@@ -1,4 +1,5 @@
-import { commitDurably, openEnvironment, type Environment } from '../environment.js'
+import { commitDurably, type Environment } from '../environment.js'
+import { openEnvironment } from '../open-environment.js'
 import type { LogPosition } from './file-log.js'
 
 /** The row of `meta` with the position. A copy of the store does not have it, because the copy has no log. */

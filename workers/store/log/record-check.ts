@@ -7,7 +7,7 @@ import { type AgentRow, agentRowOf } from '../tables/agent.js'
 import type { StoredRecord } from '../tables/record-codec.js'
 import { agentNoKey, runKey } from '../tables/tables.js'
 import type { RowChange } from './row-change.js'
-import { tableIds } from './table-ids.js'
+import { tableIds } from '../../../src/store-files/store-tables.js'
 
 /** Reads a row of the store as it is stored, by the number of its table; undefined if there is none. */
 export type RowOf = (table: number, key: Buffer) => Buffer | undefined

@@ -16,7 +16,7 @@ import {
 import { blockKey, runKey } from '../tables/tables.js'
 import { newlyErased } from './erased-positions.js'
 import { changeBytes, decodeChanges, encodeChanges, type RowChange, writeHead } from './row-change.js'
-import { blockTableIds } from './table-ids.js'
+import { blockTableIds } from '../../../src/store-files/store-tables.js'
 
 /*
  * The plaintext part of a segment of a cluster's log: its blocks, followed by the commitment of each erased

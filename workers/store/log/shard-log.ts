@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import { assert } from '../../../src/base/assert.js'
 import { limits } from '../../../src/base/limits/limits.js'
 import { logFolder } from '../../../src/store-files/log-folder.js'
-import { commitDurably, openEnvironment, type Environment } from '../environment.js'
+import { commitDurably, type Environment } from '../environment.js'
+import { openEnvironment } from '../open-environment.js'
 import { Preallocation, replayBytesMax } from '../preallocation.js'
 import { markForScrubbing } from '../scrubber.js'
 import { indexStore } from '../tables/store-indexes.js'
@@ -14,7 +15,7 @@ import { decodeErasedBlock, erasedPositions } from './erased-positions.js'
 import { isOfCluster, positionAt, putPosition, readPosition } from './position.js'
 import type { RowOf } from './record-check.js'
 import { encodeChanges } from './row-change.js'
-import { tableIds } from './table-ids.js'
+import { tableIds } from '../../../src/store-files/store-tables.js'
 
 /** Opens a log. @param from the store's position in it, if any; @param rowOf reads rows of the store */
 export type OpenLog = (from: LogPosition | undefined, rowOf: RowOf) => SegmentLog<LogPosition>

@@ -19,7 +19,7 @@ import { isImportedBlock } from '../tables/tables.js'
 import type { RowOf } from '../log/record-check.js'
 import { decodeChanges, type RowChange } from '../log/row-change.js'
 import { eraseInRows } from '../log/segment-blocks.js'
-import { blockTableIds } from '../log/table-ids.js'
+import { blockTableIds } from '../../../src/store-files/store-tables.js'
 import type { SegmentContent } from '../log/segment.js'
 import type { LogSegment, SegmentLog } from '../log/segment-log.js'
 

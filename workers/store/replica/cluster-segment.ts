@@ -10,7 +10,7 @@ import { importedBlocksFrom, runKey } from '../tables/tables.js'
 import type { RecordCheck } from '../log/record-check.js'
 import { decodeChanges, type RowChange } from '../log/row-change.js'
 import { bytesOf, type CommitmentOf, decodeBlocks, encodeBlocks } from '../log/segment-blocks.js'
-import { blockTableIds, tableIds } from '../log/table-ids.js'
+import { blockTableIds, tableIds } from '../../../src/store-files/store-tables.js'
 
 /*
  * The format of a segment in the database of a cluster: a header of lines, whose HMAC under a key from the

@@ -15,7 +15,7 @@ import { LogClient } from './log-client.js'
 import { isOfCluster, positionAt, setPositionAt } from '../log/position.js'
 import type { RowChange } from '../log/row-change.js'
 import { recover } from '../log/shard-log.js'
-import { openEnvironment } from '../environment.js'
+import { openEnvironment } from '../open-environment.js'
 import { Scrubber } from '../scrubber.js'
 
 /** The last checkpoint of a shard. */

@@ -1,8 +1,10 @@
 import { assert } from '../../../src/base/assert.js'
 import { limits } from '../../../src/base/limits/limits.js'
-import { type ApiKeyRow, isStoredApiKey } from '../../../src/protocol/api-key-messages.js'
+import { type ApiKeyChanges, type ApiKeyRow, isStoredApiKey } from '../../../src/protocol/api-key-messages.js'
 import type { Environment } from '../environment.js'
 import type { SetAside } from '../set-aside.js'
+import { invalidRows } from '../row-faults.js'
+import type { TableSpec } from '../table-spec.js'
 import { checkedRow, InvalidRow } from './row-shape.js'
 
 /** The scoped API keys, in the order of their ids. Only the first shard has any. */
@@ -54,18 +56,36 @@ export class ApiKeyTable {
 
   /** Writes keys, and deletes undefined ones, within the caller's transaction. */
   put(pending: ReadonlyMap<string, ApiKeyRow | undefined>): void {
-    const { apiKeys } = this.#environment
+    const { apiKeys: table } = this.#environment
     for (const [keyId, row] of pending) {
       if (row === undefined) {
-        apiKeys.remove(Buffer.from(keyId))
+        table.remove(Buffer.from(keyId))
         this.#admins?.delete(keyId)
         continue
       }
       assert(row.keyId === keyId, 'a key is stored under its id')
-      apiKeys.put(Buffer.from(keyId), Buffer.from(JSON.stringify({ ...row, scopeSet })))
+      table.put(Buffer.from(keyId), Buffer.from(JSON.stringify({ ...row, scopeSet })))
       if (isAdmin(row)) this.#admins?.set(keyId, row)
     }
   }
+}
+
+/** Changes of API keys. */
+export class ApiKeyRows {
+  /** By id; undefined deletes a key. */
+  readonly rows = new Map<string, ApiKeyRow | undefined>()
+  /** Created and deleted keys, for the fronts; uses of keys are not included. */
+  readonly shown: ApiKeyChanges = { created: [], removed: [] }
+}
+
+export const apiKeys: TableSpec<ApiKeyTable, ApiKeyRows> = {
+  open: (environment, setAside) => new ApiKeyTable(environment, setAside),
+  // All API keys are in the first shard.
+  moves: { apiKeys: (row) => [{ ...row, shard: 0 }] },
+  faults: ({ apiKeys: table }) => invalidRows(table, (key, value) => apiKeyRowOf(key.toString(), value)),
+  changes: () => new ApiKeyRows(),
+  rows: ({ rows }) => rows.size,
+  put: (opened, { rows }) => opened.put(rows),
 }
 
 export function isAdmin({ scopes, agents }: Pick<ApiKeyRow, 'scopes' | 'agents'>): boolean {

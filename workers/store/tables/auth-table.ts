@@ -4,6 +4,9 @@ import type { Revocation } from '../../../src/protocol/auth-messages.js'
 import { type AuthKind, authRowChecks, type AuthRows, idIn, isAuthKind } from './auth-rows.js'
 import type { Environment } from '../environment.js'
 import type { SetAside } from '../set-aside.js'
+import { type RowMover, shardOfNamespace } from '../row-move.js'
+import { invalidRows } from '../row-faults.js'
+import type { TableSpec } from '../table-spec.js'
 import { isExpired } from './expired.js'
 import { checkedRow, InvalidRow } from './row-shape.js'
 import { expiryKey } from './tables.js'
@@ -136,13 +139,13 @@ export class AuthTable {
   }
 
   #sweep(nowMs: number, limit: number): void {
-    const { auth, authExpiries, authEnded } = this.#environment
+    const { auth: table, authExpiries, authEnded } = this.#environment
     const range = { start: expiryKey(0, noValue), end: expiryKey(nowMs, noValue), limit }
     const expiries = [...authExpiries.raw.getKeys(range)]
     for (const expiry of expiries) {
       const key = expiry.subarray(6)
       // A row that was written again has a later expiry, or none.
-      if (isExpired(auth, key, { nowMs, setAside: this.#setAside })) auth.remove(key)
+      if (isExpired(table, key, { nowMs, setAside: this.#setAside })) table.remove(key)
       authExpiries.remove(expiry)
     }
     const end = expiryKey(Math.max(0, nowMs - limits.revocationRetentionMs), noValue)
@@ -153,4 +156,53 @@ export class AuthTable {
 
 function endOf(prefix: string): Buffer {
   return Buffer.concat([Buffer.from(prefix), Buffer.of(0xff)])
+}
+
+/** Changes of auth state. */
+export class AuthChanges {
+  /** By their keys. */
+  readonly rows = new Map<string, PendingAuthRow>()
+  readonly revocations: PendingRevocation[] = []
+  /** Namespaces whose signing keys were rotated, for the fronts. */
+  readonly rotated: string[] = []
+}
+
+/** Moves a row to the shard of its namespace, whose name begins at this offset of the key. */
+function byNamespaceAt(at: number): RowMover {
+  return (row, move) => [{ ...row, shard: shardOfNamespace(namespaceOfKey(row.key.subarray(at)), move) }]
+}
+
+export const auth: TableSpec<AuthTable, AuthChanges> = {
+  open: (environment, setAside) => new AuthTable(environment, setAside),
+  moves: { auth: byNamespaceAt(0), authExpiries: byNamespaceAt(6), authEnded: byNamespaceAt(6) },
+  *faults(environment) {
+    yield* invalidRows(environment.auth, (key, value) => {
+      const kind = kindOfKey(key)
+      if (kind !== undefined) authRowOf(kind, key, value)
+    })
+    yield* invalidRows(environment.authEnded, revocationOf)
+    yield* accountFaults(environment)
+  },
+  changes: () => new AuthChanges(),
+  rows: ({ rows, revocations }) => rows.size + revocations.length,
+  put: (opened, { rows, revocations }, nowMs) => opened.put(rows, revocations, nowMs),
+}
+
+/** Checks that each e-mail has its account and each account its e-mail. */
+function* accountFaults({ auth }: Environment): Generator<string> {
+  for (const { key, value } of auth.getRange({})) {
+    const [namespace = '', row = ''] = key.toString().split('\0')
+    const [, kind, ...rest] = row.split(':')
+    const find = (other: string) => {
+      const found = auth.get(Buffer.from(`${namespace}\0auth:${other}`))
+      return found === undefined ? undefined : (JSON.parse(found.toString()) as { value: unknown }).value
+    }
+    const stored = (JSON.parse(value.toString()) as { value: unknown }).value
+    if (kind === 'email' && find(`user:${String(stored)}`) === undefined) {
+      yield 'An e-mail has no account'
+    }
+    if (kind === 'user' && find(`email:${(stored as { email: string }).email}`) !== rest.join(':')) {
+      yield 'An account is not found by its e-mail'
+    }
+  }
 }

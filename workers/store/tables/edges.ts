@@ -2,6 +2,9 @@ import { assert } from '../../../src/base/assert.js'
 import type { EdgeCursor } from '../../../src/protocol/graph-messages.js'
 import { compareHlc, type Hlc } from '../../../src/strand/hlc.js'
 import type { Environment } from '../environment.js'
+import { byAgentAt } from '../row-move.js'
+import { differs } from '../row-faults.js'
+import type { TableSpec } from '../table-spec.js'
 
 /*
  * Edges, in the shard of their source. Each edge is in two tables, by source and by destination, with the
@@ -45,19 +48,19 @@ export interface EdgeRange {
   asOf?: Hlc
 }
 
-export function edgeNameKey({ agentNo, edgeType, dst }: EdgeName): string {
+function edgeNameKey({ agentNo, edgeType, dst }: EdgeName): string {
   return `${agentNo}/${edgeType}\0${dst}`
 }
 
 /** The current state of an edge; `undefined` if it never existed. */
-export function findEdge({ edges }: Environment, name: EdgeName): EdgeState | undefined {
-  const value = edges.find(outKey(name))
+export function findEdge(environment: Environment, name: EdgeName): EdgeState | undefined {
+  const value = environment.edges.find(outKey(name))
   return value === undefined ? undefined : decodeState(value)
 }
 
 /** Reads an edge that will be replaced, so that not the commit fails. @throws Error if its row is damaged */
-export function assertReplaceable({ edges }: Environment, name: EdgeName): void {
-  const value = edges.get(outKey(name))
+export function assertReplaceable(environment: Environment, name: EdgeName): void {
+  const value = environment.edges.get(outKey(name))
   if (value !== undefined) decodeState(value)
 }
 
@@ -98,31 +101,64 @@ export function edgeAt(environment: Environment, name: EdgeName, moment: Hlc): E
 }
 
 /** The number of rows of edges from an agent: current states and earlier ones. */
-export function edgeRowCounts(
-  { edges, edgeHistory }: Environment,
-  agentNo: number,
-): { edges: number; history: number } {
+export function edgeRowCounts(environment: Environment, agentNo: number): { edges: number; history: number } {
   const range = { start: numberKey(agentNo), end: numberKey(agentNo + 1) }
-  return { edges: edges.getKeysCount(range), history: edgeHistory.getKeysCount(range) }
-}
-
-/** Writes changes of edges in order, within the caller's transaction. */
-export function putEdges(environment: Environment, changes: Iterable<readonly EdgeChange[]>): void {
-  for (const change of flat(changes)) {
-    const { src, dst, edgeType } = change
-    const key = outKey(change)
-    const before = environment.edges.get(key)
-    if (before !== undefined) {
-      environment.edgeHistory.put(historyKey(key, decodeState(before).hlc), before)
-    }
-    const value = encodeState(change)
-    environment.edges.put(key, value)
-    environment.edgesIn.put(Buffer.from(`${dst}\0${edgeType}\0${src}`), value)
+  return {
+    edges: environment.edges.getKeysCount(range),
+    history: environment.edgeHistory.getKeysCount(range),
   }
 }
 
-function* flat(changes: Iterable<readonly EdgeChange[]>): Generator<EdgeChange> {
-  for (const list of changes) yield* list
+/** Changes of edges: those of each edge in order. */
+export class EdgeChanges {
+  readonly #byEdge = new Map<string, EdgeChange[]>()
+
+  /** The number of changed edges. */
+  get size(): number {
+    return this.#byEdge.size
+  }
+
+  add(change: EdgeChange): void {
+    const key = edgeNameKey(change)
+    const before = this.#byEdge.get(key)
+    if (before === undefined) this.#byEdge.set(key, [change])
+    else before.push(change)
+  }
+
+  /** The last change of an edge. */
+  last(name: EdgeName): EdgeChange | undefined {
+    return this.#byEdge.get(edgeNameKey(name))?.at(-1)
+  }
+
+  *[Symbol.iterator](): Generator<EdgeChange> {
+    for (const list of this.#byEdge.values()) yield* list
+  }
+}
+
+export const edges: TableSpec<Environment, EdgeChanges> = {
+  open: (environment) => environment,
+  // Edges are in the shard of their source, whose number is also in the value.
+  moves: {
+    edges: byAgentAt({ key: 0, value: 0 }),
+    edgesIn: byAgentAt({ value: 0 }),
+    edgeHistory: byAgentAt({ key: 0, value: 0 }),
+  },
+  *faults({ edges: outbound, edgesIn }) {
+    yield* differs(['edges by destination', edgesIn], ['edges', outbound])
+  },
+  changes: () => new EdgeChanges(),
+  rows: ({ size }) => size,
+  put(environment, changes) {
+    for (const change of changes) {
+      const { src, dst, edgeType } = change
+      const key = outKey(change)
+      const before = environment.edges.get(key)
+      if (before !== undefined) environment.edgeHistory.put(historyKey(key, decodeState(before).hlc), before)
+      const value = encodeState(change)
+      environment.edges.put(key, value)
+      environment.edgesIn.put(Buffer.from(`${dst}\0${edgeType}\0${src}`), value)
+    }
+  },
 }
 
 /** The state at `moment` of an edge that has changed since. */

@@ -1,6 +1,8 @@
 import { assert } from '../../../src/base/assert.js'
 import { bodyCommitment } from '../../../src/strand/hash.js'
 import type { Environment } from '../environment.js'
+import { byAgentInKey } from '../row-move.js'
+import type { TableSpec } from '../table-spec.js'
 import { eraseAt, recordAt } from './record-codec.js'
 import { blockTable, recordLocation, readBlock } from './records.js'
 import { blockKey, runKey } from './tables.js'
@@ -14,12 +16,35 @@ export interface PendingErasure {
 /** The first and the last seq of the records that a request wrote to its agent. */
 export type SeqRange = readonly [first: number, last: number]
 
+/** Erasures of records. */
+export class Erasures {
+  readonly #names = new Set<string>()
+  readonly all: PendingErasure[] = []
+
+  add(erasure: PendingErasure): void {
+    this.all.push(erasure)
+    this.#names.add(`${erasure.agentNo}/${erasure.seq}`)
+  }
+
+  has({ agentNo, seq }: PendingErasure): boolean {
+    return this.#names.has(`${agentNo}/${seq}`)
+  }
+}
+
+export const erasures: TableSpec<Environment, Erasures> = {
+  open: (environment) => environment,
+  moves: { erasures: byAgentInKey },
+  changes: () => new Erasures(),
+  rows: ({ all }) => all.length,
+  put: (environment, { all }) => eraseRecords(environment, all),
+}
+
 /**
- * Destroys bodies and salts within the caller's transaction, and stores the commitments that the headers
- * need. A block keeps its length, so that LMDB overwrites all its bytes in the copy of the page.
+ * Destroys bodies and salts, and stores the commitments that the headers need. A block keeps its length, so
+ * that LMDB overwrites all its bytes in the copy of the page.
  */
-export function eraseRecords(environment: Environment, erasures: readonly PendingErasure[]): void {
-  for (const { agentNo, seq } of erasures) {
+function eraseRecords(environment: Environment, all: readonly PendingErasure[]): void {
+  for (const { agentNo, seq } of all) {
     const { blockNo, position } = recordLocation(environment, agentNo, seq)
     const block = Buffer.from(readBlock(environment, blockNo))
     const record = recordAt(block, position)

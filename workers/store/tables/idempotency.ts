@@ -12,11 +12,13 @@ import {
   isCounts,
   isKeyNumber,
 } from '../../../src/base/shape.js'
-import type { AgentIngested } from '../../../src/protocol/messages.js'
-import type { IdempotentOutcome, PendingAnswer } from '../write-set.js'
+import type { AgentIngested, Outcome } from '../../../src/protocol/messages.js'
 import type { SeqRange } from './erasures.js'
 import type { Environment } from '../environment.js'
 import type { SetAside } from '../set-aside.js'
+import type { RowMover } from '../row-move.js'
+import { invalidRows } from '../row-faults.js'
+import type { TableSpec } from '../table-spec.js'
 import { isExpired } from './expired.js'
 import { checkedRow } from './row-shape.js'
 import { expiryKey } from './tables.js'
@@ -99,6 +101,20 @@ export function decodeAnswer(key: Buffer, value: Buffer): StoredAnswer {
   return checkedRow(`idempotency ${key.toString('hex')}`, value, isStoredAnswer)
 }
 
+/** An answer to store under its Idempotency-Key. */
+export interface PendingAnswer {
+  key: Buffer
+  digest: string
+  content: string | undefined
+  placement: number
+  seqs: SeqRange | undefined
+  outcome: () => Outcome
+  storedOutcome: () => IdempotentOutcome
+}
+
+/** An answer as it is stored: the outcome itself or, if it contains a secret, its sealed JSON in base64. */
+export type IdempotentOutcome = Outcome | { kind: 'sealed'; box: string }
+
 /**
  * Answers by Idempotency-Key, stored for a day, in the same transaction as their record
  * (docs/adr/0008-idempotency.md).
@@ -151,4 +167,28 @@ export class IdempotencyTable {
       this.#environment.expiries.remove(key)
     }
   }
+}
+
+/**
+ * Moves an answer with its current expiry and no earlier one. Answers from before answers had a placement are
+ * written to all shards.
+ */
+const withExpiry: RowMover = ({ key, value }, { shards }) => {
+  const { place, expiresAtMs } = decodeAnswer(key, value)
+  const to = place === undefined ? Array.from({ length: shards }, (_none, shard) => shard) : [place % shards]
+  const expiry = { table: 'expiries', key: expiryKey(expiresAtMs, key), value: Buffer.alloc(0) } as const
+  return to.flatMap((shard) => [
+    { shard, key, value },
+    { shard, ...expiry },
+  ])
+}
+
+/** Answers to store, by their key in latin1. */
+export const idempotency: TableSpec<IdempotencyTable, Map<string, PendingAnswer>> = {
+  open: (environment, setAside) => new IdempotencyTable(environment, setAside),
+  moves: { idempotency: withExpiry },
+  faults: ({ idempotency: table }) => invalidRows(table, decodeAnswer),
+  changes: () => new Map(),
+  rows: ({ size }) => size,
+  put: (opened, changes, nowMs) => opened.put(changes.values(), nowMs),
 }

@@ -1,6 +1,7 @@
 import { assert } from '../../../src/base/assert.js'
 import type { LoggedHead } from '../../../src/strand/server-log.js'
 import type { Environment } from '../environment.js'
+import type { TableSpec } from '../table-spec.js'
 import { HashIndex, prefixOf, type HashIndexOptions } from '../hash-index/hash-index.js'
 import { packLocation, unpackLocation } from './tables.js'
 
@@ -66,7 +67,7 @@ export class LoggedHeads {
     }
   }
 
-  /** Appends the heads of new records of the log, within the caller's transaction. */
+  /** Appends the heads of new records of the log, by the seq of the record. */
   put(records: ReadonlyMap<number, readonly LoggedHead[]>): void {
     if (records.size === 0) return
     const index = this.#index
@@ -158,3 +159,14 @@ export function indexHeads({ toldHeads, toldStrands }: Environment, step: (share
 
 /** Heads between two steps of `indexHeads`. */
 const STEP_HEADS = 8_192
+
+/** The heads in records of the server log, by the seq of the record. */
+export const loggedHeads: TableSpec<LoggedHeads, Map<number, readonly LoggedHead[]>> = {
+  open: (environment) => new LoggedHeads(environment),
+  changes: () => new Map(),
+  // They are reserved with their records.
+  rows: () => 0,
+  indexed: (changes) => [...changes.values()].reduce((sum, heads) => sum + heads.length, 0),
+  put: (opened, changes) => opened.put(changes),
+  index: (opened) => opened,
+}

@@ -1,4 +1,6 @@
 import type { Environment } from '../environment.js'
+import { byHashOfKey } from '../row-move.js'
+import type { TableSpec } from '../table-spec.js'
 import { expiryKey } from './tables.js'
 
 /** The key of a mail in the outbox: its due time and its id. @returns hex */
@@ -22,11 +24,17 @@ export function findMail(environment: Environment, key: string): Buffer | undefi
   return value === undefined ? undefined : Buffer.from(value)
 }
 
-/** Adds mails to the outbox and removes others, within the caller's transaction. */
-export function putMails(environment: Environment, mails: ReadonlyMap<string, Buffer | undefined>): void {
-  for (const [name, sealed] of mails) {
-    const key = Buffer.from(name, 'hex')
-    if (sealed === undefined) environment.mails.remove(key)
-    else environment.mails.put(key, sealed)
-  }
+/** The outbox: sealed mails by their key; undefined removes a mail. */
+export const mails: TableSpec<Environment, Map<string, Buffer | undefined>> = {
+  open: (environment) => environment,
+  moves: { mails: byHashOfKey },
+  changes: () => new Map(),
+  rows: ({ size }) => size,
+  put(environment, changes) {
+    for (const [name, sealed] of changes) {
+      const key = Buffer.from(name, 'hex')
+      if (sealed === undefined) environment.mails.remove(key)
+      else environment.mails.put(key, sealed)
+    }
+  },
 }

@@ -1,5 +1,6 @@
 import { zeroHlc, type Hlc } from '../../../src/strand/hlc.js'
 import type { Environment } from '../environment.js'
+import type { TableSpec } from '../table-spec.js'
 
 /*
  * Rows of the table `meta`. Two more rows describe only their own store and are not moved to others: the log
@@ -37,12 +38,20 @@ export function lastReported({ meta }: Environment, type: string): string | unde
   return meta.get(Buffer.from(REPORTED + type))?.toString()
 }
 
-/** Stores contents of audit records by type, within the caller's transaction. */
-export function putLastReported({ meta }: Environment, reported: ReadonlyMap<string, string>): void {
-  for (const [type, body] of reported) meta.put(Buffer.from(REPORTED + type), Buffer.from(body))
+/** The content of audit records that are written only when it changes, by type. */
+export const reported: TableSpec<Environment, Map<string, string>> = {
+  open: (environment) => environment,
+  // Belongs to the audit strand, which is always in the first shard.
+  moves: { meta: (row) => (isLastReported(row.key) ? [{ ...row, shard: 0 }] : []) },
+  changes: () => new Map(),
+  // It is reserved with the record.
+  rows: () => 0,
+  put({ meta }, changes) {
+    for (const [type, body] of changes) meta.put(Buffer.from(REPORTED + type), Buffer.from(body))
+  },
 }
 
 /** Whether a row of `meta` is the content of an audit record. */
-export function isLastReported(key: Buffer): boolean {
+function isLastReported(key: Buffer): boolean {
   return key.toString().startsWith(REPORTED)
 }

@@ -10,6 +10,7 @@ import { asBuffer } from '../../../src/base/bytes.js'
 import { type Checked, isNumber, listOf, fields } from '../../../src/base/shape.js'
 import { limits } from '../../../src/base/limits/limits.js'
 import type { Environment } from '../environment.js'
+import type { TableSpec } from '../table-spec.js'
 import type { StoredRecord } from './record-codec.js'
 import { recordBySeq } from './records.js'
 import { agentNoKey, jsonOf, runKey } from './tables.js'
@@ -87,11 +88,15 @@ function recordRefsOf(row: ProposalRow | { past: RecordRefs }, nowMs: number): R
   return { createdAtMs, endedAtMs, endSeq, votes }
 }
 
-/** Replaces rows by references to their records, within the caller's transaction. */
-export function putPastProposals({ proposals }: Environment, past: readonly PastProposal[]): void {
-  for (const { agentNo, seq, past: places } of past) {
-    proposals.put(runKey(agentNo, seq), Buffer.from(JSON.stringify({ past: places })))
-  }
+/** Proposals whose rows are replaced by references to their records. */
+export const pastProposals: TableSpec<{ environment: Environment; aging: ProposalAging }, PastProposal[]> = {
+  open: (environment) => ({ environment, aging: new ProposalAging() }),
+  changes: () => [],
+  rows: ({ length }) => length,
+  put({ environment }, changes) {
+    for (const { agentNo, seq, past } of changes)
+      environment.proposals.put(runKey(agentNo, seq), Buffer.from(JSON.stringify({ past })))
+  },
 }
 
 /**

@@ -1,8 +1,15 @@
 import type { ProposalCursor, ProposalRow } from '../../../src/protocol/proposal-messages.js'
 import { assert } from '../../../src/base/assert.js'
+import { fields, isNumber } from '../../../src/base/shape.js'
 import type { Environment } from '../environment.js'
-import { proposalOf } from './past-proposals.js'
-import { expiryKey, runKey, seqMax } from './tables.js'
+import { byAgentAt, byAgentInKey } from '../row-move.js'
+import { differs, invalidRows } from '../row-faults.js'
+import type { TableSpec } from '../table-spec.js'
+import { proposalOf, storedProposal } from './past-proposals.js'
+import { InvalidRow } from './row-shape.js'
+import { expiryKey, jsonOf, runKey, seqMax } from './tables.js'
+
+const isImporting = fields({ no: isNumber, importing: (value): value is true => value === true })
 
 /** A proposal to write, with the number of its agent. */
 export interface PendingProposal {
@@ -91,8 +98,56 @@ export function openProposalCount(environment: Environment, agentNo: number): nu
   })
 }
 
-/** Writes proposals and their indexes, within the caller's transaction. */
-export function putProposals(environment: Environment, pending: Iterable<PendingProposal>): void {
+/** New states of proposals. */
+export class ProposalChanges {
+  /** By agent number and seq. */
+  readonly rows = new Map<string, PendingProposal>()
+  /**
+   * The shares of the open proposals that were stored before the group, by agent number and seq, as far as
+   * they were read.
+   */
+  readonly openShares = new Map<number, Map<number, OpenShare>>()
+}
+
+export const proposals: TableSpec<Environment, ProposalChanges> = {
+  open: (environment) => environment,
+  moves: {
+    proposals: byAgentInKey,
+    proposalsOpen: byAgentInKey,
+    proposalTargets: byAgentInKey,
+    // The number comes after the due time in the key.
+    proposalDues: byAgentAt({ key: 6 }),
+  },
+  *faults(environment) {
+    const { proposals: table, proposalsOpen, proposalTargets, proposalDues } = environment
+    yield* invalidRows(table, (key, value) => {
+      if (storedProposal(value) === undefined) throw new InvalidRow(`proposals ${key.toString('hex')}`)
+    })
+    yield* differs(['targets of proposals', proposalTargets], ['open proposals', proposalsOpen])
+    const open = proposalsOpen.getKeysCount({}) - heldProposals(environment)
+    const dues = proposalDues.getKeysCount({})
+    if (dues !== open) yield `There are ${dues} due times of proposals and ${open} open proposals`
+  },
+  changes: () => new ProposalChanges(),
+  rows: ({ rows }) => rows.size,
+  put: (environment, { rows }) => putProposals(environment, rows.values()),
+}
+
+/**
+ * Open proposals of agents whose import has not ended, which an earlier version has imported: they have no
+ * due time.
+ */
+function heldProposals(environment: Environment): number {
+  let held = 0
+  for (const { value } of environment.agents.getRange({})) {
+    const row = jsonOf(value)
+    if (isImporting(row)) held += openProposalCount(environment, row.no)
+  }
+  return held
+}
+
+/** Writes proposals and their indexes. */
+function putProposals(environment: Environment, pending: Iterable<PendingProposal>): void {
   for (const { agentNo, row } of pending) {
     assert(row.state !== 'approved', 'an approved proposal is applied in the same transaction')
     const key = proposalKey(agentNo, row.seq)

@@ -2,6 +2,8 @@ import { assert } from '../../../src/base/assert.js'
 import { isText, members, type Check } from '../../../src/base/shape.js'
 import { isZone, type Zone } from '../../../src/strand/zone.js'
 import type { Environment } from '../environment.js'
+import { byAgentInKey } from '../row-move.js'
+import type { TableSpec } from '../table-spec.js'
 import { recordBySeq } from './records.js'
 import { runKey } from './tables.js'
 
@@ -15,9 +17,15 @@ export interface ZoneChange {
   zone: Zone
 }
 
-/** Writes changes of zones, within the caller's transaction. */
-export function putZoneChanges({ zoneChanges }: Environment, changes: readonly ZoneChange[]): void {
-  for (const { agentNo, seq, zone } of changes) zoneChanges.put(runKey(agentNo, seq), Buffer.from(zone))
+export const zoneChanges: TableSpec<Environment, ZoneChange[]> = {
+  open: (environment) => environment,
+  moves: { zoneChanges: byAgentInKey },
+  changes: () => [],
+  rows: ({ length }) => length,
+  put(environment, changes) {
+    for (const { agentNo, seq, zone } of changes)
+      environment.zoneChanges.put(runKey(agentNo, seq), Buffer.from(zone))
+  },
 }
 
 /** The zone of an agent as of `seq`: from the last change up to it, or from the genesis record. */

@@ -5,7 +5,7 @@ import { rowOf } from '../../../../src/store-files/row-checksum.js'
 import { hashAt, blockCount } from '../../../../workers/store/tables/record-codec.js'
 import { owed } from './history.js'
 import { decodeChanges, encodeChanges, type RowChange } from '../../../../workers/store/log/row-change.js'
-import { tableIds } from '../../../../workers/store/log/table-ids.js'
+import { tableIds } from '../../../../src/store-files/store-tables.js'
 
 /*
  * Forged records in the blocks of segments, by an attacker who knows the encoding and corrects all checksums.

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fc } from '../../../support/fast-check.js'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { commitDurably, openEnvironment, type Environment } from '../../../../workers/store/environment.js'
+import { commitDurably, type Environment } from '../../../../workers/store/environment.js'
+import { openEnvironment } from '../../../../workers/store/open-environment.js'
 import { Memtable } from '../../../../workers/store/log/memtable.js'
 
 let directory: string

@@ -7,7 +7,7 @@ import {
   encodeSegment,
   type SegmentContent,
 } from '../../../../workers/store/log/segment.js'
-import { tableIds } from '../../../../workers/store/log/table-ids.js'
+import { tableIds } from '../../../../src/store-files/store-tables.js'
 
 const { before: first, segments, tables } = vectors
 const bytesOf = (text: string) => Buffer.from(text, 'hex')

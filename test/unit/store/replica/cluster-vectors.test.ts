@@ -14,7 +14,7 @@ import {
 import { RecordCheck } from '../../../../workers/store/log/record-check.js'
 import { decodeChanges, type RowChange } from '../../../../workers/store/log/row-change.js'
 import { eraseInRows } from '../../../../workers/store/log/segment-blocks.js'
-import { tableIds } from '../../../../workers/store/log/table-ids.js'
+import { tableIds } from '../../../../src/store-files/store-tables.js'
 import { encodeBlock, recordAt } from '../../../../workers/store/tables/record-codec.js'
 
 const bytes = (text: string) => Buffer.from(text, 'hex')

@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { fc } from '../../../support/fast-check.js'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { LoggedHead } from '../../../../src/strand/server-log.js'
-import { commitDurably, openEnvironment, type Environment } from '../../../../workers/store/environment.js'
+import { commitDurably, type Environment } from '../../../../workers/store/environment.js'
+import { openEnvironment } from '../../../../workers/store/open-environment.js'
 import { LoggedHeads, type FoundHead } from '../../../../workers/store/tables/logged-heads.js'
 
 const STRANDS = 6
