@@ -9,6 +9,7 @@ import { assert } from '../src/base/assert.js'
 import { steadyClock, systemClock } from '../src/base/clock.js'
 import { limits } from '../src/base/limits/limits.js'
 import { pooledRandom } from '../src/base/random.js'
+import { ConfirmedClock } from '../src/protocol/confirmed-clock.js'
 import { Heartbeat } from '../src/protocol/heartbeat.js'
 import {
   countOf,
@@ -62,6 +63,7 @@ let isStepScheduled = false
 let nextLook: { timer: NodeJS.Timeout; late: boolean }
 const masterSeed = Buffer.from(settings.masterSeed)
 const nodeLog = await nodeLogOf(data)
+const clock = data.channels === undefined ? systemClock : new ConfirmedClock(data.channels.clock).now
 const store = new ShardStore(settings.path, masterSeed, { openLog: nodeLog?.openLog })
 // Flush replayed rows, because long reads see only LMDB, and clients may continue reads that began at the
 // last owner.
@@ -70,7 +72,7 @@ const shard = new Shard(
   {
     shard: settings.shard,
     store,
-    clock: systemClock,
+    clock,
     steadyClock,
     random: pooledRandom(),
     masterSeed,

@@ -60,6 +60,8 @@ export const areClusterChannels = fields({
   /** The cluster's id, 32 hex digits. */
   cluster: isText,
   writer: fields({ node: isText, incarnation: isNumber }),
+  /** Of a `ConfirmedClock`. */
+  clock: (value): value is SharedArrayBuffer => value instanceof SharedArrayBuffer,
   log: isLogChannel,
   checkpoints: isLogChannel,
 })

@@ -7,6 +7,7 @@ import { limits } from '../../src/base/limits/limits.js'
 import { pooledRandom } from '../../src/base/random.js'
 import { SegmentRegister } from '../../src/cluster/database/register.js'
 import { statementsOf } from '../../src/cluster/database/statements.js'
+import { ConfirmedClock } from '../../src/protocol/confirmed-clock.js'
 import type { Command } from '../../src/protocol/messages.js'
 import { CheckpointWriter } from '../../workers/store/replica/checkpoint-writer.js'
 import { firstSegment } from '../../workers/store/replica/cluster-segment.js'
@@ -67,7 +68,9 @@ describe.skipIf(noPostgres)('checkpoints of a shard', () => {
   const newPath = () => join(directory, `store-${(stores += 1)}`)
   const failures: Error[] = []
   const node = async (path = newPath()) => {
-    const lines = { cluster, writer: { node: 'a', incarnation: 1 }, log: lineOf(), checkpoints: lineOf() }
+    const writer = { node: 'a', incarnation: 1 }
+    const clock = new ConfirmedClock().memory
+    const lines = { cluster, writer, clock, log: lineOf(), checkpoints: lineOf() }
     const failed = (error: Error) => void failures.push(error)
     const log = await prepareNodeLog({
       path,

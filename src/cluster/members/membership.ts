@@ -1,6 +1,6 @@
 import { assert } from '../../base/assert.js'
 import { limits } from '../../base/limits/limits.js'
-import { type Clock, systemClock } from '../../base/clock.js'
+import { type Clock, machineClock, systemClock } from '../../base/clock.js'
 import type { LeaseMemory } from '../../protocol/lease-memory.js'
 import { withinTime } from '../../base/time-limit.js'
 import { clockAheadMs } from './clocks.js'
@@ -69,7 +69,7 @@ export class Membership {
   readonly #known = new KnownRows()
   #faults: readonly RowFault[] = []
   #owns = '{}'
-  #clockAheadMs: number | undefined
+  #clock: { aheadMs: number; offsetMs: number } | undefined
   #confirmedAtMs = -Infinity
   #members: readonly Member[] = []
   #stopped: readonly Member[] = []
@@ -87,11 +87,11 @@ export class Membership {
   }
 
   /**
-   * How far the clock of this machine was ahead of the database's at the last heartbeat that was written,
-   * milliseconds.
+   * How far the clock of this machine was ahead of the database's at the last heartbeat that was written, and
+   * of the machine's monotonic clock; milliseconds.
    */
-  get clockAheadMs(): number | undefined {
-    return this.#clockAheadMs
+  get clock(): { aheadMs: number; offsetMs: number } | undefined {
+    return this.#clock
   }
 
   /** Rows rejected at the last read. */
@@ -280,8 +280,11 @@ export class Membership {
     if (outcome !== 'missed') this.#own = next
     const answeredAtMs = nowMs()
     const { databaseMs } = table
-    if (databaseMs !== undefined)
-      this.#clockAheadMs = clockAheadMs({ sentAtMs: wallMs, answeredAtMs: systemClock(), databaseMs })
+    if (databaseMs !== undefined) {
+      const answered = systemClock()
+      const aheadMs = clockAheadMs({ sentAtMs: wallMs, answeredAtMs: answered, databaseMs })
+      this.#clock = { aheadMs, offsetMs: answered - machineClock() }
+    }
     // The database was down or this process suspended: heartbeats that others missed then prove nothing.
     const late = (HEARTBEATS_MISSED * leaseMs) / HEARTBEATS_PER_LEASE
     if (outcome === 'unsafe' || answeredAtMs - this.#confirmedAtMs > late) this.#missed.forget()

@@ -52,7 +52,7 @@ export class ClusterLogThread {
   }
 
   /** Opens new channels of a shard to the thread. */
-  channelsOf(shard: number, node: Pick<ClusterChannels, 'cluster' | 'writer'>): ClusterChannels {
+  channelsOf(shard: number, node: Omit<ClusterChannels, 'log' | 'checkpoints'>): ClusterChannels {
     return { ...node, log: this.channelOf(shard), checkpoints: this.channelOf(shard) }
   }
 

@@ -329,6 +329,7 @@ export class ClusterNode implements ClusterAccess {
     this.#logThread.channelsOf(shard, {
       cluster: clusterOf(this.#parts.directory),
       writer: { node: this.#parts.settings.node, incarnation: this.#membership.incarnation },
+      clock: this.#checks.clock.memory,
     })
 
   /** Listens for links before the address is published. */
@@ -368,7 +369,7 @@ export class ClusterNode implements ClusterAccess {
 
   /** Updates the report that the next heartbeat sends. */
   #updateReport(): void {
-    const own = { link: this.#linkAddress, clockAheadMs: this.#membership.clockAheadMs }
+    const own = { link: this.#linkAddress, clockAheadMs: this.#membership.clock?.aheadMs }
     this.#membership.owns = this.#row.text(own, this.members, this.#begun)
     this.#begun?.shards.step()
   }

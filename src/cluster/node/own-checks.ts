@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Logger } from '../../base/log.js'
 import { clockFault, clockWarning } from '../members/clocks.js'
+import { ConfirmedClock } from '../../protocol/confirmed-clock.js'
 import { HEARTBEATS_PER_LEASE } from '../members/lease.js'
 import type { Member } from '../members/member.js'
 import type { Membership } from '../members/membership.js'
@@ -9,7 +10,7 @@ import type { ClusterConfig } from '../../settings/cluster.js'
 
 interface OwnChecksParts {
   settings: Pick<ClusterConfig, 'node' | 'leaseSecs'>
-  membership: Pick<Membership, 'clockAheadMs' | 'members' | 'step' | 'leave'>
+  membership: Pick<Membership, 'clock' | 'members' | 'step' | 'leave'>
   log: Logger
   /** Releases the shards of this node and leaves the cluster. */
   leave(): Promise<void>
@@ -22,6 +23,8 @@ interface OwnChecksParts {
  * nothing (docs/adr/0046-members-of-a-cluster.md).
  */
 export class OwnChecks {
+  /** Confirmed by each look. */
+  readonly clock = new ConfirmedClock()
   readonly #parts: OwnChecksParts
   #isClockOff = false
   #differences = ''
@@ -34,7 +37,10 @@ export class OwnChecks {
   /** Checks the node after it has joined, before it owns anything. @throws Error after leaving the cluster */
   async atJoin(): Promise<void> {
     const fault = this.#clockFault ?? (await this.#otherLease())
-    if (fault === undefined) return
+    if (fault === undefined) {
+      this.#confirmClock()
+      return
+    }
     await this.#parts.membership.leave()
     throw new Error(fault)
   }
@@ -45,10 +51,11 @@ export class OwnChecks {
    */
   look(): void {
     const { log, lost, leave, membership } = this.#parts
-    const warning = clockWarning(membership.clockAheadMs)
+    const warning = clockWarning(membership.clock?.aheadMs)
     if (warning !== undefined && !this.#isClockOff) log.warn(`the clock of this machine ${warning}`)
     this.#isClockOff = warning !== undefined
     const fault = this.#clockFault
+    if (fault === undefined) this.#confirmClock()
     if (fault === undefined || this.#isLeaving) return
     this.#isLeaving = true
     log.fatal({ reason: fault }, 'this node leaves the cluster')
@@ -66,10 +73,15 @@ export class OwnChecks {
   }
 
   get #clockFault(): string | undefined {
-    const { clockAheadMs = 0 } = this.#parts.membership
+    const aheadMs = this.#parts.membership.clock?.aheadMs ?? 0
     const others = this.#others.flatMap((member) => decodeReport(member).clockAheadMs ?? [])
-    const fault = clockFault(clockAheadMs, others)
+    const fault = clockFault(aheadMs, others)
     return fault && `the clock of this machine ${fault}, and most other nodes do not agree with it: set it`
+  }
+
+  #confirmClock(): void {
+    const { membership } = this.#parts
+    if (membership.clock !== undefined) this.clock.confirm(membership.clock.offsetMs)
   }
 
   /** Finds a node that sends heartbeats and has another lease; a node that sends none is waited for. */
