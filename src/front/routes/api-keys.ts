@@ -139,6 +139,13 @@ const remove: HandlerRoute = {
   errors: ['not_found'],
   docs: {
     summary: 'Delete a scoped API key',
+    path: {
+      key_id: Type.String({
+        minLength: 1,
+        description: 'Id of a scoped key',
+        example: 'key_6f1c9a52e07b4d3388a1c2f0',
+      }),
+    },
     tag: 'Administration',
     answers: { 200: ApiKeyDeleted },
     idempotent: true,

@@ -1,3 +1,4 @@
+import { Type } from 'typebox'
 import type { FileRoute, PageName, RouteBase } from './route.js'
 
 /** A page may only use its own files and send requests to this server (docs/adr/0042-console-files.md). */
@@ -56,6 +57,13 @@ export function pageRoutes(page: PageName, summaries: { page: string; file: stri
       docs: {
         summary: summaries.file,
         tag: 'Operation',
+        path: {
+          file: Type.String({
+            minLength: 1,
+            description: 'A file that the page at /console refers to',
+            example: 'main-4fJx2Qab.js',
+          }),
+        },
         answers: {
           200: { mediaType: 'text/javascript', description: 'JavaScript, CSS or SVG, by its name' },
           304: {

@@ -1,3 +1,5 @@
+import { Type } from 'typebox'
+import { second } from '../../wire/example-values.js'
 import { limits } from '../../base/limits/limits.js'
 import { refuse, type Refusal } from '../../base/errors.js'
 import type { FoundRecord } from '../../protocol/record-messages.js'
@@ -124,6 +126,13 @@ const find: HandlerRoute = {
   errors: ['record_not_found'],
   docs: {
     summary: 'Find a record by its hash, or by the first 8 or more digits, among all agents',
+    path: {
+      hash_digits: Type.String({
+        pattern: '^(sha256:)?[0-9a-f]{8,64}$',
+        description: 'The first 8 to 64 hex digits of the hash of a record',
+        example: second.slice(0, 8),
+      }),
+    },
     tag: 'Records',
     answers: { 200: RecordsFound },
   },

@@ -175,7 +175,8 @@ export interface RequestText extends MediaText {
 export interface RouteDocs {
   summary: string
   tag: string
-  /** Query parameters: schemas with descriptions, by name. */
+  /** Path parameters that not many operations share, and query parameters: schemas with descriptions, by name. */
+  path?: Record<string, TSchema>
   query?: Record<string, TSchema>
   required?: readonly string[]
   /**

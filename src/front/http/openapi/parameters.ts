@@ -1,17 +1,16 @@
 import { Type, type TSchema } from 'typebox'
 import { limits } from '../../../base/limits/limits.js'
 import type { Route } from '../../routes/routes.js'
-import { ada, second } from '../../../wire/example-values.js'
+import { second } from '../../../wire/example-values.js'
 import { OrganismId } from '../../../wire/organisms.js'
-import { PasskeyId } from '../../../wire/passkeys.js'
 import { AgentAddress, agentNamePattern } from '../../../wire/primitives.js'
 import { ProposalId } from '../../../wire/proposals.js'
 import { schemaOf } from './schemas.js'
 
 const organismExample = 'acme'
 
-/** Path parameters with the same meaning in every path. */
-const pathSchemas: Readonly<Record<string, TSchema>> = {
+/** components/parameters: path parameters that many operations share. */
+const sharedSchemas: Readonly<Record<string, TSchema>> = {
   agent: { ...AgentAddress, example: 'sensors' },
   name: Type.String({ pattern: agentNamePattern, description: 'Name of a collection', example: 'sensors' }),
   hash: Type.String({
@@ -19,38 +18,8 @@ const pathSchemas: Readonly<Record<string, TSchema>> = {
     description: 'Hash of a record, bare hex or with sha256:',
     example: second,
   }),
-  hash_digits: Type.String({
-    pattern: '^(sha256:)?[0-9a-f]{8,64}$',
-    description: 'The first 8 to 64 hex digits of the hash of a record',
-    example: second.slice(0, 8),
-  }),
-  key_id: Type.String({
-    minLength: 1,
-    description: 'Id of a scoped key',
-    example: 'key_6f1c9a52e07b4d3388a1c2f0',
-  }),
   organism_id: { ...OrganismId, example: organismExample },
   proposal_id: { ...ProposalId, example: 'p_3_sensors' },
-  email: Type.String({
-    minLength: 1,
-    description: 'E-mail address of a user, percent-encoded',
-    example: ada.email,
-  }),
-  provider: Type.Enum(['google', 'github'], {
-    description: 'The identity provider',
-    example: 'google',
-  }),
-  sid: Type.String({
-    pattern: '^[0-9a-f]{32}$',
-    description: 'Id of a session',
-    example: '8d1f6c3a5b7e4920a1c3e5f708192a3b',
-  }),
-  file: Type.String({
-    minLength: 1,
-    description: 'A file that the page at /console refers to',
-    example: 'main-4fJx2Qab.js',
-  }),
-  passkey_id: { ...PasskeyId, example: 'F6h2Qm0bT3yUeXo4tWzJ1w' },
 }
 
 const headerParameters = {
@@ -83,12 +52,9 @@ const headerParameters = {
   'Content-Encoding': Type.Enum(['gzip', 'identity'], { description: 'Compression of the body' }),
 }
 
-/** Path parameters that are listed in components/parameters. */
-const shared = new Set(['agent', 'name', 'hash', 'organism_id', 'proposal_id'])
-
 /** components/parameters: the parameters that many operations share. */
 export function parameterComponents(): Record<string, unknown> {
-  const inPath = [...shared].map((name) => [name, pathParameter(name)])
+  const inPath = Object.entries(sharedSchemas).map(([name, schema]) => [name, pathParameter(name, schema)])
   const inHeader = Object.entries(headerParameters).map(([name, schema]) => [
     name,
     parameter({ name, in: 'header', required: false }, schema),
@@ -99,7 +65,7 @@ export function parameterComponents(): Record<string, unknown> {
 /** The parameters of one operation: path, query and headers. */
 export function parametersOf(route: Route): unknown[] {
   return [
-    ...pathNames(route.path).map((name) => pathReference(name)),
+    ...pathNames(route.path).map((name) => inPath(route, name)),
     ...Object.entries(route.docs.query ?? {}).map(([name, schema]) => {
       const required = route.docs.required?.includes(name) === true
       return parameter({ name, in: 'query', required }, schema)
@@ -125,13 +91,14 @@ function headersOf(route: Route): string[] {
   return names
 }
 
-/** A path parameter, as a reference if many operations share it. */
-function pathReference(name: string): unknown {
-  return shared.has(name) ? { $ref: `#/components/parameters/${name}` } : pathParameter(name)
+/** A path parameter: of the route, or a reference to one that many operations share. */
+function inPath({ docs }: Route, name: string): unknown {
+  const own = docs.path?.[name]
+  return own === undefined ? { $ref: `#/components/parameters/${name}` } : pathParameter(name, own)
 }
 
-function pathParameter(name: string): unknown {
-  return parameter({ name, in: 'path', required: true }, pathSchemas[name] ?? Type.String({ minLength: 1 }))
+function pathParameter(name: string, schema: TSchema): unknown {
+  return parameter({ name, in: 'path', required: true }, schema)
 }
 
 /** A parameter. Its description and example are placed beside the schema, where readers expect them. */

@@ -52,6 +52,10 @@ const notAllowed = refuse(
   'Expected one redirect_uri that SERVICE_OAUTH_ALLOWED_REDIRECT_URIS lists, or one below it',
 )
 
+const path = {
+  provider: Type.Enum(['google', 'github'], { description: 'The identity provider', example: 'google' }),
+}
+
 /**
  * GET /v1/auth/oauth/:provider/authorize: redirects the browser to the provider, and binds the sign-in to the
  * browser with a cookie.
@@ -64,6 +68,7 @@ const authorize: AuthRouteEntry = {
   errors: ['not_found', 'redirect_not_allowed', 'oauth_not_configured'],
   docs: {
     summary: 'Start a sign-in with another provider: open this address in a browser',
+    path,
     query: {
       redirect_uri: Type.String({
         description:
@@ -103,6 +108,7 @@ const callback: AuthRouteEntry = {
   errors: ['not_found', 'oauth_failed', 'oauth_not_configured'],
   docs: {
     summary: 'The address to which a provider redirects the browser',
+    path,
     query: {
       state: Type.String({ description: 'The state that authorize sent to the provider; valid once' }),
       code: Type.String({

@@ -186,7 +186,11 @@ const remove: AuthRouteEntry = {
   caller: 'user',
   whileFull: true,
   errors: ['not_found'],
-  docs: { summary: 'Delete a passkey of the caller', answers: { 200: PasskeyDeleted } },
+  docs: {
+    summary: 'Delete a passkey of the caller',
+    path: { passkey_id: { ...PasskeyId, example: 'F6h2Qm0bT3yUeXo4tWzJ1w' } },
+    answers: { 200: PasskeyDeleted },
+  },
   async handle(request, context) {
     const id = passkeyId.value(request.params.at(-1))
     if ('code' in id) return refuse('not_found', 'You have no passkey with this id')

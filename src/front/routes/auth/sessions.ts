@@ -1,3 +1,4 @@
+import { Type } from 'typebox'
 import { refuse } from '../../../base/errors.js'
 import { SessionEnded, SessionPage } from '../../../wire/auth.js'
 import { json } from '../answers.js'
@@ -32,7 +33,17 @@ const end: AuthRouteEntry = {
   whileFull: true,
   endsAccess: true,
   errors: ['not_found'],
-  docs: { summary: 'End a session of the caller', answers: { 200: SessionEnded } },
+  docs: {
+    summary: 'End a session of the caller',
+    path: {
+      sid: Type.String({
+        pattern: '^[0-9a-f]{32}$',
+        description: 'Id of a session',
+        example: '8d1f6c3a5b7e4920a1c3e5f708192a3b',
+      }),
+    },
+    answers: { 200: SessionEnded },
+  },
   async handle(request, context) {
     const sid = request.params.at(-1) ?? ''
     if (!/^[0-9a-f]{32}$/.test(sid)) return refuse('not_found', 'You have no session with this sid')

@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { ada } from '../../../wire/example-values.js'
 import { refuse, type Refusal } from '../../../base/errors.js'
 import { emailBytesMax, normalizeEmail } from '../../../auth/email.js'
 import { limits } from '../../../base/limits/limits.js'
@@ -79,13 +80,21 @@ function emailPrefix(text: string): string | undefined {
   return Buffer.byteLength(folded) <= emailBytesMax && /^[^\p{C}\s]*$/u.test(folded) ? folded : undefined
 }
 
+const path = {
+  email: Type.String({
+    minLength: 1,
+    description: 'E-mail address of a user, percent-encoded',
+    example: ada.email,
+  }),
+}
+
 /** GET /v1/auth/users/:email/sessions: the sessions of a user. */
 const sessions: AuthRouteEntry = {
   method: 'get',
   path: '/v1/auth/users/:email/sessions',
   caller: 'admin',
   errors: ['not_found'],
-  docs: { summary: 'The sessions of a user', answers: { 200: UserSessions } },
+  docs: { summary: 'The sessions of a user', path, answers: { 200: UserSessions } },
   handle: withUser(async ({ email, request, context }) => {
     const answer = await context.lookUp(request, { kind: 'userSessions', email })
     if ('code' in answer || answer.kind !== 'userSessions') return unexpectedAnswer(answer)
@@ -107,7 +116,7 @@ const remove: AuthRouteEntry = {
   whileFull: true,
   endsAccess: true,
   errors: ['not_found'],
-  docs: { summary: 'Delete a user', answers: { 200: UserDeleted } },
+  docs: { summary: 'Delete a user', path, answers: { 200: UserDeleted } },
   handle: withUser(async ({ email, request, context }) => {
     const answer = await context.change(request, { kind: 'userDelete', email })
     if ('code' in answer || answer.kind !== 'user') return unexpectedAnswer(answer)
@@ -121,7 +130,7 @@ const unlock: AuthRouteEntry = {
   path: '/v1/auth/users/:email/unlock',
   caller: 'admin',
   errors: ['not_found'],
-  docs: { summary: 'Unlock a user', answers: { 200: UserUnlocked } },
+  docs: { summary: 'Unlock a user', path, answers: { 200: UserUnlocked } },
   handle: withUser(async ({ email, request, context }) => {
     const answer = await context.change(request, { kind: 'userUnlock', email })
     if ('code' in answer || answer.kind !== 'unlocked') return unexpectedAnswer(answer)
@@ -137,7 +146,7 @@ const logout: AuthRouteEntry = {
   whileFull: true,
   endsAccess: true,
   errors: ['not_found'],
-  docs: { summary: 'End the sessions of a user', answers: { 200: UserLoggedOut } },
+  docs: { summary: 'End the sessions of a user', path, answers: { 200: UserLoggedOut } },
   handle: withUser(async ({ email, request, context }) => {
     const answer = await context.change(request, { kind: 'userLogout', email })
     if ('code' in answer || answer.kind !== 'loggedOut') return unexpectedAnswer(answer)
@@ -156,6 +165,7 @@ const metadata: AuthRouteEntry = {
   errors: ['not_found', 'metadata_too_large'],
   docs: {
     summary: "Replace a user's app_metadata",
+    path,
     request: AppMetadataBody,
     answers: { 200: AppMetadataUpdated },
   },
