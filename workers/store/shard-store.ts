@@ -125,8 +125,18 @@ export class ShardStore {
   }
 
   /**
-   * Appends a sealed group to the log. Reads see it immediately, but no client may get an answer before it is
-   * durable.
+   * Appends a group to the log, as one segment.
+   *
+   * Before: the group is sealed; each record continues its strand, and its clock is after `lastHlc` unless it
+   * is imported; `hasSpace` was true for what it needs; no other group was decided by the state before it.
+   *
+   * When it returns: all reads of this store see the group whole, and `segments.written` is its number. It is
+   * durable, and reads of a store that is opened again will see it, when `segments.durable` has reached that
+   * number. Bodies that it erases are neither in the log nor in the tables, and the pages that held them are
+   * being overwritten.
+   *
+   * Never: answer anyone who could know of the group before it is durable; commit it twice; use the store
+   * after an error.
    * @throws Error if the append failed: the outcome is unknown and the shard must stop
    */
   commit(group: WriteSet, nowMs: number): void {
