@@ -68,7 +68,7 @@ function partsOf(server: Server, signal: AbortSignal): Part[] {
       name: 'fronts',
       async start() {
         await fronts?.start()
-        if (fronts !== undefined) await cluster?.followPeersInFronts(fronts)
+        if (cluster !== undefined) await fronts?.followPeers(cluster)
       },
       stop: () => fronts?.close(),
     },

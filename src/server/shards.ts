@@ -5,8 +5,6 @@ import { limits } from '../base/limits/limits.js'
 import type { Logger } from '../base/log.js'
 import { fields, isNumber } from '../base/shape.js'
 import type { BeginParts, ClusterNode } from '../cluster/node/node.js'
-import type { ClusterReach } from '../cluster/node/services.js'
-import { untilServed } from '../cluster/node/until-served.js'
 import type { Control } from '../data/backup/control.js'
 import type { Flush } from '../data/backup/space.js'
 import type { DataDirectory } from '../data/directory.js'
@@ -22,6 +20,7 @@ import type { Config } from '../settings/config.js'
 import { logAgent } from '../strand/organism-id.js'
 import { authRules, type AuthParts } from './auth.js'
 import type { Fronts } from './fronts/fronts.js'
+import type { ClusterReach } from './node-services.js'
 import type { Parts } from './parts.js'
 import type { ServerStatus } from './state.js'
 
@@ -172,7 +171,29 @@ export async function openShards(server: ShardsListenerParts, node: NodeStart | 
       },
     },
   })
-  return untilServed(cluster, { ...node, shards })
+  await untilServed(cluster, shards, node)
+}
+
+/** Pause between two checks whether the node reaches all shards, milliseconds. */
+const SERVED_POLL_MS = 20
+
+/**
+ * Waits until every shard is served, by this node or by another one over a link. While others serve, the node
+ * listens as a standby.
+ */
+async function untilServed(
+  cluster: ClusterNode,
+  shards: Shards,
+  { standing, signal, openStandby }: NodeStart,
+): Promise<void> {
+  while (shards.leaseRefusal() !== undefined) {
+    if ((cluster.hasOthers || cluster.refuses) && standing.standbyRefusal === undefined) {
+      standing.standbyRefusal = () => cluster.refusal
+      await openStandby()
+    }
+    signal.throwIfAborted()
+    await pause(SERVED_POLL_MS)
+  }
 }
 
 /**

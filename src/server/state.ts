@@ -2,6 +2,7 @@ import { refuse, type Refusal } from '../base/errors.js'
 import { isFileSystemError } from '../base/durable-file.js'
 import { limits } from '../base/limits/limits.js'
 import type { Logger } from '../base/log.js'
+import type { HostStatus } from '../cluster/host.js'
 import type { Config } from '../settings/config.js'
 import { freeBytesOf } from '../data/directory.js'
 
@@ -12,7 +13,7 @@ const refusing = refuse('unavailable', 'This node of the cluster refuses to serv
 const words = { stopping: 0, readOnly: 1, refuses: 2 } as const
 
 /** Whether the server accepts requests and writes, in memory shared by all fronts. */
-export class ServerStatus {
+export class ServerStatus implements HostStatus {
   readonly memory: SharedArrayBuffer
   readonly #words: Int32Array
   #refusal: Refusal | undefined

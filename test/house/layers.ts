@@ -60,19 +60,20 @@ export const layers: Record<string, string> = {
   'src/front/http/openapi': `${lib} src/front/http/* src/front/routes`,
   'src/front/http/streams': `${lib} src/settings types:src/dispatch src/front/http/* src/front/http/auth src/front/limits src/front/routes`,
 
-  'src/cluster': '',
+  // What a node needs of its server.
+  'src/cluster': 'types:src/base types:src/dispatch types:src/front types:src/protocol types:src/wire',
   // Pure decisions, without database, threads or clock.
   'src/cluster/members': 'src/base types:src/protocol',
   'src/cluster/database':
     'src/base src/outbound/postgres-client src/outbound/postgres-errors types:src/cluster/members',
   'src/cluster/fitness': 'src/base src/cluster/database types:src/cluster/members',
   'src/cluster/links':
-    'src/base src/strand src/protocol src/dispatch src/cluster/members types:src/server types:src/front',
+    'src/base src/strand src/protocol src/dispatch src/cluster/members types:src/cluster/host types:src/front',
   'src/cluster/node':
-    'src/base src/strand src/protocol src/data src/cluster types:src/settings types:src/dispatch types:src/server types:src/front',
+    'src/base src/strand src/protocol src/data src/cluster types:src/settings types:src/dispatch',
 
   'src/server': `${lib} src/settings src/data src/outbound src/dispatch src/front src/cluster src/server`,
-  'src/server/calls': `${lib} types:src/settings types:src/dispatch src/front types:src/server`,
+  'src/server/calls': `${lib} types:src/settings types:src/cluster/host types:src/dispatch src/front types:src/server`,
   'src/server/fronts': `${lib} types:src/settings types:src/data src/dispatch src/front src/cluster src/server`,
 
   // A separate product, also for browsers.

@@ -12,16 +12,14 @@ import { linkFull, ShardRelay } from './shard-relay.js'
 import type { LinkSockets } from './sockets.js'
 import type { LeaseMemory } from '../../protocol/lease-memory.js'
 import { isToOwner, type NodeId, type ToFront, type ToOwner } from '../../protocol/link-messages.js'
-import type { MainCalls, PeerCalls } from '../../server/calls/front-messages.js'
-import type { CallingFront } from '../../server/calls/main-calls.js'
-import type { ServerStatus } from '../../server/state.js'
+import type { CallingFront, HostStatus, NodeCalls, PeerCalls } from '../host.js'
 
 /** Dependencies of the owner's side of links. */
 export interface LinkOwnerParts {
   /** Answers the calls of a front of another node. @param gone aborts when the link has ended */
-  calls(front: () => CallingFront, gone: AbortSignal): Handlers<MainCalls>
+  calls(front: () => CallingFront, gone: AbortSignal): Handlers<NodeCalls>
   threads: ShardThreads
-  standing: ServerStatus
+  standing: Pick<HostStatus, 'readOnly'>
   lease: LeaseMemory
   /** How long a node may answer without receiving from this one, milliseconds. */
   linkLeaseMs: number
@@ -103,7 +101,7 @@ class OwnerLink {
   readonly #parts: LinkOwnerParts
   readonly #front: number
   readonly #link: Link
-  readonly #calls: Calls<MainCalls, PeerCalls>
+  readonly #calls: Calls<NodeCalls, PeerCalls>
   readonly #relays = new Map<number, ShardRelay>()
   readonly #ended: () => void
   readonly #closing = new AbortController()

@@ -13,7 +13,7 @@ import { connectLink, type LinkSockets } from './sockets.js'
 import { LeaseMemory } from '../../protocol/lease-memory.js'
 import { isToFront, type NodeId, type ToFront, type ToOwner } from '../../protocol/link-messages.js'
 import { ShardMemory } from '../../protocol/shard-memory.js'
-import type { MainCalls, PeerCalls, PeerAddress, PeerNotices } from '../../server/calls/front-messages.js'
+import type { NodeCalls, PeerCalls, PeerAddress, PeerNotices } from '../host.js'
 
 /** Receives the events of a link. */
 interface PeerLinkListener {
@@ -59,7 +59,7 @@ export class PeerLink {
   readonly #listener: PeerLinkListener
   readonly #link: Link
   readonly #lease = new LeaseMemory(undefined, machineClock, () => this.#leaseRefusal())
-  readonly #calls: Calls<PeerCalls, MainCalls>
+  readonly #calls: Calls<PeerCalls, NodeCalls>
   readonly gate: RemoteGate
   /** The current threads, by their shards. */
   readonly #threads = new Map<number, PeerThread>()
@@ -117,7 +117,7 @@ export class PeerLink {
   }
 
   /** Calls the main thread of the other node. */
-  readonly call: Calls<PeerCalls, MainCalls>['call'] = async (name, request) => {
+  readonly call: Calls<PeerCalls, NodeCalls>['call'] = async (name, request) => {
     if (this.#isOver) throw new RefusedError(noLink)
     return this.#calls.call(name, request)
   }

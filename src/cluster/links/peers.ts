@@ -1,7 +1,7 @@
 import { steadyClock } from '../../base/clock.js'
 import { limits } from '../../base/limits/limits.js'
 import type { Logger } from '../../base/log.js'
-import type { PeerAddress, PeerNotices } from '../../server/calls/front-messages.js'
+import type { PeerAddress, PeerNotices } from '../host.js'
 import { PeerLink, type LinkParts } from './peer-link.js'
 
 /** Dependencies of a front's links to other nodes. */

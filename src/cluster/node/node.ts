@@ -27,8 +27,7 @@ import { OutageLog } from './outage-log.js'
 import { OwnChecks } from './own-checks.js'
 import { OwnDatabase } from './own-database.js'
 import { ClusterShards, type ClusterShardsParts } from './shards.js'
-import type { Fronts } from '../../server/fronts/fronts.js'
-import type { PeerAddress, PeerNotices } from '../../server/calls/front-messages.js'
+import type { HostStatus, PeerAddress, PeerNotices } from '../host.js'
 import { LinkOwner, type LinkOwnerParts } from '../links/link-owner.js'
 import type { Peers } from '../links/peers.js'
 
@@ -46,7 +45,8 @@ export interface NodeParts {
 }
 
 /** What a node needs to take over shards. */
-export interface BeginParts extends Pick<LinkOwnerParts, 'calls' | 'standing'> {
+export interface BeginParts extends Pick<LinkOwnerParts, 'calls'> {
+  standing: HostStatus
   /** The links of the main thread to other nodes. */
   peers: Peers
   /** Operations on the shards of this process. */
@@ -215,14 +215,6 @@ export class ClusterNode implements ClusterAccess {
   followPeers(follow: (notices: PeerNotices) => void): void {
     this.#peerListeners.push(follow)
     follow(this.#peerNotices())
-  }
-
-  /** The same for the fronts of other threads. */
-  async followPeersInFronts(fronts: Fronts): Promise<void> {
-    const failed = (error: unknown) =>
-      this.#parts.log.warn({ err: error }, 'could not notify a front of the other nodes')
-    this.followPeers((notices) => void fronts.followPeers(notices).catch(failed))
-    await fronts.untilCurrent()
   }
 
   /** Another node offers a shard to this one. */

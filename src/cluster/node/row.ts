@@ -1,20 +1,19 @@
 import { systemClock, machineClock } from '../../base/clock.js'
 import type { Logger } from '../../base/log.js'
 import { build } from '../../base/version.js'
+import type { HostStatus, PeerAddress } from '../host.js'
 import { HEARTBEATS_PER_LEASE } from '../members/lease.js'
 import type { Member, RowFault } from '../members/member.js'
 import type { Candidate } from '../members/placement.js'
 import { Readiness } from '../members/readiness.js'
 import { describeFaults, decodeReport, encodeReport, type NodeReport } from '../members/node-report.js'
 import type { ClusterShards } from './shards.js'
-import type { PeerAddress } from '../../server/calls/front-messages.js'
 import type { Peers } from '../links/peers.js'
-import type { ServerStatus } from '../../server/state.js'
 
 export interface StartedNode {
   shards: ClusterShards
   peers: Peers
-  standing: ServerStatus
+  standing: HostStatus
   /** Why it refuses to serve: a log has lost segments that it knows to be durable. */
   refusedFor?: string
 }

@@ -1,17 +1,13 @@
 import { refuse, type Refusal } from '../../base/errors.js'
-import type { Calls, Handlers } from '../../dispatch/calls.js'
+import type { CallingFront } from '../../cluster/host.js'
+import type { Handlers } from '../../dispatch/calls.js'
 import { CallReply } from '../../protocol/call-reply.js'
 import { memoryOf } from '../../protocol/otlp-tasks.js'
 import type { Principal } from '../../front/routes/route.js'
 import type { AuthServices } from '../auth.js'
-import type { MainCalls, PeerCalls } from './front-messages.js'
+import type { MainCalls } from './front-messages.js'
 import type { FrontParts, Parts } from '../parts.js'
 import type { Services } from '../services.js'
-
-export interface CallingFront extends Pick<Calls<MainCalls, PeerCalls>, 'call'> {
-  /** Reports a fatal error of the front. */
-  failed(error: Error): void
-}
 
 /** Dependencies of the call handlers. */
 export interface MainCallParts {

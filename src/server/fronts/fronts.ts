@@ -1,6 +1,7 @@
 import { steadyClock } from '../../base/clock.js'
 import { limits } from '../../base/limits/limits.js'
 import type { Logger } from '../../base/log.js'
+import type { ClusterNode } from '../../cluster/node/node.js'
 import type { DataDirectory } from '../../data/directory.js'
 import type { Handlers } from '../../dispatch/calls.js'
 import type { ShardThreads } from '../../dispatch/threads/shard-threads.js'
@@ -9,7 +10,7 @@ import type { FrontFigures } from '../../front/metrics/request-counts.js'
 import type { LeaseMemory } from '../../protocol/lease-memory.js'
 import type { Config } from '../../settings/config.js'
 import type { AuthServices } from '../auth.js'
-import type { MainCalls, PeerNotices } from '../calls/front-messages.js'
+import type { MainCalls } from '../calls/front-messages.js'
 import type { Parts } from '../parts.js'
 import type { ServerStatus } from '../state.js'
 import { type FrontStart, FrontThread } from './front-thread.js'
@@ -117,14 +118,17 @@ export class Fronts {
     await Promise.all(this.#threads.map((thread) => thread.call('leaving', shard)))
   }
 
-  /** Passes the other live nodes to the fronts; each front has its own links to them. */
-  async followPeers(notices: PeerNotices): Promise<void> {
-    if (this.#lost) return
-    await Promise.all(this.#threads.map((thread) => thread.call('peers', notices)))
-  }
-
-  /** Resolves when each front reaches all shards, or its time limit has passed. */
-  async untilCurrent(): Promise<void> {
+  /**
+   * Passes the other live nodes to the fronts; each front has its own links to them. Resolves when each front
+   * reaches all shards, or its time limit has passed.
+   */
+  async followPeers(cluster: ClusterNode): Promise<void> {
+    const failed = (error: unknown) =>
+      this.#parts.log.warn({ err: error }, 'could not notify a front of the other nodes')
+    cluster.followPeers((notices) => {
+      if (this.#lost) return
+      void Promise.all(this.#threads.map((thread) => thread.call('peers', notices))).catch(failed)
+    })
     await Promise.all(this.#threads.map((thread) => thread.call('untilCurrent', undefined)))
   }
 

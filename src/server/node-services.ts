@@ -1,13 +1,13 @@
-import type { Logger } from '../../base/log.js'
-import type { LoginGate } from '../../dispatch/duties/login-gate.js'
-import type { ShardThreads } from '../../dispatch/threads/shard-threads.js'
-import type { AuthServices } from '../../server/auth.js'
-import type { Parts } from '../../server/parts.js'
-import type { Services } from '../../server/services.js'
-import { logAgent } from '../../strand/organism-id.js'
-import { Peers } from '../links/peers.js'
-import { routedGate, routedReaders, routedTickets } from '../links/routed.js'
-import type { ClusterNode } from './node.js'
+import type { Logger } from '../base/log.js'
+import { Peers } from '../cluster/links/peers.js'
+import { routedGate, routedReaders, routedTickets } from '../cluster/links/routed.js'
+import type { ClusterNode } from '../cluster/node/node.js'
+import type { LoginGate } from '../dispatch/duties/login-gate.js'
+import type { ShardThreads } from '../dispatch/threads/shard-threads.js'
+import { logAgent } from '../strand/organism-id.js'
+import type { AuthServices } from './auth.js'
+import type { Parts } from './parts.js'
+import type { Services } from './services.js'
 
 /** The services of a node that use the links to other nodes. */
 export type ClusterReach = ReturnType<typeof clusterReach>
