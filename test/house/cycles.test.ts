@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { cyclesOf, importsAmong } from './imports.js'
+import { cyclesOf, importsAmong, importsOfFolders } from './imports.js'
 import { codeBelow } from './tree.js'
 
 // import/no-cycle of the linter and knip ignore imports of types, so this test looks for cycles.
@@ -23,6 +23,12 @@ it('finds no import cycle of values or types', () => {
   expect(cyclesOf(imports)).toEqual([])
 })
 
+it('finds no cycle between folders, imports of types included', () => {
+  const folders = importsOfFolders(importsAmong(codeBelow('src', 'workers')))
+  expect([...folders.keys()]).toEqual(expect.arrayContaining(['src', 'src/base', 'workers', 'workers/store']))
+  expect(cyclesOf(folders)).toEqual([])
+})
+
 describe('a planted import cycle', () => {
   let tree: string
 
@@ -32,13 +38,17 @@ describe('a planted import cycle', () => {
 
   afterEach(() => rmSync(tree, { recursive: true, force: true }))
 
-  function circles(planted: Record<string, string>): string[] {
+  function plant(planted: Record<string, string>): ReturnType<typeof importsAmong> {
     const paths = Object.entries(planted).map(([path, code]) => {
       mkdirSync(dirname(join(tree, path)), { recursive: true })
       writeFileSync(join(tree, path), code)
       return join(tree, path)
     })
-    return cyclesOf(importsAmong(paths)).map((circle) =>
+    return importsAmong(paths)
+  }
+
+  function circles(planted: Record<string, string>): string[] {
+    return cyclesOf(plant(planted)).map((circle) =>
       circle
         .split(' → ')
         .map((path) => relative(tree, path).replaceAll('\\', '/'))
@@ -77,5 +87,21 @@ describe('a planted import cycle', () => {
     const one = "import type { C } from './c.js'\n\nexport type One = C\n"
     const two = `import type { One } from './one.js'\n${one}`
     expect(circles({ 'one.ts': one, 'two.ts': two, 'c.ts': 'export type C = 1\n' })).toEqual([])
+  })
+
+  it.each([
+    ['of values', 'src/one', "import { b } from '../two/deeper/b.js'\n\nexport const a = b\n"],
+    ['of types only', 'src/one', "export type { B } from '../two/deeper/b.js'\n"],
+    ['of a direct file of `src`', 'src', "import type { B } from './two/deeper/b.js'\n\nexport type A = B\n"],
+  ])('is found between folders without a cycle of files if it consists %s', (_, folder, code) => {
+    const back = `import type { D } from '${folder === 'src' ? '..' : '../one'}/d.js'\n\nexport type C = D\n`
+    const planted = plant({
+      [`${folder}/a.ts`]: code,
+      'src/two/deeper/b.ts': 'export type B = 1\nexport const b = 1\n',
+      'src/two/c.ts': back,
+      [`${folder}/d.ts`]: 'export type D = 1\n',
+    })
+    expect(cyclesOf(planted)).toEqual([])
+    expect(cyclesOf(importsOfFolders(planted))).toEqual([`${folder} → src/two → ${folder}`])
   })
 })

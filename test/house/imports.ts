@@ -52,9 +52,27 @@ export function importsAmong(paths: readonly string[]): Map<string, Import[]> {
   )
 }
 
+/** The folder directly below `src` or `workers` that contains a file; `src` or `workers` for its direct files. */
+function folderOf(path: string): string {
+  return /\b(?:src|workers)(?:\/[^/]+)?(?=\/)/.exec(path)?.[0] ?? path
+}
+
+/** For each folder of these files, the other folders that it imports. */
+export function importsOfFolders(imports: ReadonlyMap<string, readonly Import[]>): Map<string, Import[]> {
+  const folders = new Map<string, Import[]>()
+  for (const [path, all] of imports) {
+    const folder = folderOf(path)
+    const others = all
+      .map((one) => ({ ...one, path: folderOf(one.path) }))
+      .filter((one) => one.path !== folder)
+    folders.set(folder, [...(folders.get(folder) ?? []), ...others])
+  }
+  return folders
+}
+
 /**
- * One cycle through each file that imports itself indirectly, without cycles through files that were visited
- * before.
+ * One cycle through each file or folder that imports itself indirectly, without cycles through those that were
+ * visited before.
  */
 export function cyclesOf(imports: ReadonlyMap<string, readonly Import[]>): string[] {
   const done = new Set<string>()
@@ -67,5 +85,5 @@ export function cyclesOf(imports: ReadonlyMap<string, readonly Import[]>): strin
     done.add(path)
   }
   for (const path of imports.keys()) walk(path, [])
-  return cycles
+  return [...new Set(cycles)]
 }
