@@ -2,7 +2,7 @@ import { refuse, type Refusal } from '../../base/errors.js'
 import type { BodyMemory } from '../../base/gathered-bytes.js'
 import type { OpenUploads, Upload } from '../limits/uploads.js'
 import type { Answer, Principal } from '../routes/route.js'
-import { type BodySink, readBody, refuseAndSkipBody } from './body-stream.js'
+import { type BodySink, readBody } from './body-stream.js'
 import type { Exchange } from './exchange.js'
 
 /** The next part of a body: bytes, its end, an error, or that the client has disconnected. */
@@ -32,13 +32,13 @@ export function receiveBody(
   take(body, memory)
     .then((answer) => {
       if (answer === undefined) return
-      if ('code' in answer) refuseAndSkipBody(exchange, answer)
+      if ('code' in answer) exchange.refuse(answer)
       else exchange.answer(answer)
     })
     .catch((error: unknown) => {
       onError(error, exchange.requestId)
       const detail = 'Internal error: the server log has the cause under this request id'
-      refuseAndSkipBody(exchange, refuse('internal_error', detail))
+      exchange.refuse(refuse('internal_error', detail))
     })
     .finally(() => {
       stopReading()

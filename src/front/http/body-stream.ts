@@ -95,12 +95,3 @@ function inflate(exchange: Exchange, sink: BodySink): Gunzip {
   exchange.onDisconnect(() => gunzip.destroy())
   return gunzip
 }
-
-/**
- * Refuses a request whose body may still be arriving. Resumes a paused connection so that the rest is
- * skipped.
- */
-export function refuseAndSkipBody(exchange: Exchange, refusal: Refusal): void {
-  exchange.resume()
-  exchange.refuse(refusal)
-}

@@ -3,7 +3,6 @@ import { GatheredBytes } from '../../base/gathered-bytes.js'
 import { limits } from '../../base/limits/limits.js'
 import { refuse, refuseCoding, type Refusal } from '../../base/errors.js'
 import type { Principal } from '../routes/route.js'
-import { refuseAndSkipBody } from './body-stream.js'
 import type { Exchange } from './exchange.js'
 import type { FrontTurn } from './front-turn.js'
 import type { RequestHead } from './head.js'
@@ -82,7 +81,7 @@ function collectBody(
   const refuseBody = (refusal: Refusal) => {
     if (isReceived) return
     end()
-    refuseAndSkipBody(exchange, refusal)
+    exchange.refuse(refusal)
   }
   const upload = uploads.hold({ principal, owner: exchange.owner }, refuseBody)
   exchange.onDisconnect(end)
