@@ -70,6 +70,11 @@ export class BodyFlow implements PausableBody {
     return this.#whole
   }
 
+  /** Pauses until there is a reader. */
+  buffer(): void {
+    if (this.#receive === undefined && !this.#paused) this.pause()
+  }
+
   /** Sets the reader, which receives what has arrived and everything that follows. */
   read(receive: ReceivePart): void {
     this.#receive = receive
@@ -88,6 +93,7 @@ export class BodyFlow implements PausableBody {
    * wait ten seconds for more, and then close the connection.
    */
   resume(): void {
+    if (!this.#request.isOpen()) return
     this.#paused = false
     this.#deliverBuffered()
     if (this.#paused || !this.#request.isOpen() || this.#whole || !this.#connectionPaused) return

@@ -30,11 +30,11 @@ export function readBody(exchange: Exchange, reading: BodyReading, body: BodySin
   const { gzip, memory, isBinary = false } = reading
   const sink = isBinary ? body : skipByteOrderMark(body)
   if (gzip) return readGzip(exchange, memory, sink)
-  exchange.onData((part, last) => {
+  exchange.body.read((part, last) => {
     if (!exchange.open) return
     if (part.length > 0) {
-      if (!last) exchange.pause()
-      sink.push(Buffer.from(part), () => exchange.resume())
+      if (!last) exchange.body.pause()
+      sink.push(Buffer.from(part), () => exchange.body.resume())
     }
     if (last) sink.end()
   })
@@ -77,12 +77,12 @@ function readGzip(exchange: Exchange, memory: BodyMemory, sink: BodySink): () =>
     sink.push(bytes, () => gunzip.resume())
   })
   gunzip.on('end', () => sink.end())
-  exchange.onData((part, last) => {
+  exchange.body.read((part, last) => {
     if (!exchange.open) return
     if (part.length > 0) {
-      if (!last) exchange.pause()
+      if (!last) exchange.body.pause()
       // Written when its output has been read, but for some kilobytes.
-      gunzip.write(Buffer.from(part), () => exchange.resume())
+      gunzip.write(Buffer.from(part), () => exchange.body.resume())
     }
     if (last) gunzip.end()
   })

@@ -108,11 +108,11 @@ function collectBody(
     if (!isReserved && gathered.length + part.length > limits.smallBodyBytesMax) {
       isReserved = true
       const waiting = Buffer.from(part)
-      exchange.pause()
+      exchange.body.pause()
       void upload.reserve(bodyBytes).then((refusal) => {
         if (refusal === undefined) take(waiting, last)
         else refuseBody(refusal)
-        exchange.resume()
+        exchange.body.resume()
       })
       return
     }
@@ -129,7 +129,7 @@ function collectBody(
     if (!isWhole && turn.takesBodies) complete()
     else turn.deferBody(exchange.owner, complete)
   }
-  exchange.onData(take)
+  exchange.body.read(take)
 }
 
 /** 413 for a body over its limit. */

@@ -9,7 +9,7 @@ import {
   writeRefusalFields,
   type HeaderFields,
 } from './answer-head.js'
-import { BodyFlow, type ReceivePart } from './body-flow.js'
+import { BodyFlow } from './body-flow.js'
 import type { BodyBuffers } from './body-buffers.js'
 import { FanOut } from './streams/fan-out.js'
 import { LastAnswer, type LastAnswerParts } from './last-answer.js'
@@ -252,27 +252,16 @@ export class Exchange {
     if (this.#open) this.#response.close()
   }
 
-  /** Receives the body part by part, until it is paused. */
-  onData(callback: ReceivePart): void {
-    this.#body ??= this.#flow()
-    this.#body.read(callback)
-  }
-
-  /** Pauses the body until `onData`, because its reader is not known yet. */
-  bufferBody(): void {
-    if (this.#body !== undefined) return
-    this.#body = this.#flow()
-    this.#body.pause()
-  }
-
-  #flow(): BodyFlow {
-    return new BodyFlow(this.#response, this.#buffers, {
+  /** The body, whose parts arrive from the first use of it; the HTTP library skips a body that is not used. */
+  get body(): BodyFlow {
+    this.#body ??= new BodyFlow(this.#response, this.#buffers, {
       isOpen: () => this.#open,
       owner: () => this.owner,
       isLast: this.#isLast,
       onWhole: () => this.#last?.bodyArrived(),
       refuse: (refusal) => this.#refuseBody(refusal),
     })
+    return this.#body
   }
 
   /** Refuses a request during its body, whose reader is notified as if the client had disconnected. */
@@ -280,14 +269,6 @@ export class Exchange {
     const callbacks = this.#open ? this.#onGone.splice(0) : []
     this.refuse(refusal, { closing: true })
     for (const callback of callbacks) callback()
-  }
-
-  pause(): void {
-    this.#body?.pause()
-  }
-
-  resume(): void {
-    if (this.#open) this.#body?.resume()
   }
 
   #answerHead({ status, contentType, headers }: Answer): void {

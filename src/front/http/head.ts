@@ -124,7 +124,7 @@ export function admitByRate(opened: OpenedRequest, rules: HandlerRules, proceed:
  * uWebSockets.js closes a connection ten seconds after it was resumed, even in the middle of a long answer.
  */
 export function bufferBody({ exchange, head }: OpenedRequest, { takesBody }: HandlerRules): void {
-  if (takesBody || head.chunked || head.fault !== undefined) exchange.bufferBody()
+  if (takesBody || head.chunked || head.fault !== undefined) exchange.body.buffer()
 }
 
 const unwantedBody = refuse('malformed_request', 'Expected no body: this operation does not accept one')
