@@ -86,29 +86,36 @@ export function authOff(config: Config): AuthHandling {
 /** Creates the auth add-on if it is on, even without a license, so that issued tokens stay valid. */
 export async function makeAuth(config: Config, around: AuthSurroundings): Promise<AuthParts | undefined> {
   if (!config.auth.enabled) return undefined
-  const { directory, shards, log, services } = around
+  const { directory, shards, services } = around
   const root = rootNamespace(config.agentId)
-  const ended = new Revocations(systemClock, steadyClock)
   const namespaces = new Namespaces(shards)
   const missing = (namespace: Namespace) => namespaces.missing(namespace)
+  const revocations = new Revocations(systemClock, steadyClock)
   const tokens = new UserTokens({
     masterSeed: directory.masterSeed,
     tokenEra: directory.tokenEra,
     issuer: config.auth.issuer,
     jwtExpirySecs: config.auth.jwtExpirySecs,
     root,
-    revocations: ended,
+    revocations,
     clock: systemClock,
     missing,
     epochsOf: (namespace) => epochsOf(shards, namespace),
   })
   around.uploads.watchUsers((user) => tokens.revalidate(user))
-  const { passwords, gate, mailOn, license } = services
-  const endOfUsers = () => {
-    around.streams.endInvalidUsers((user) => tokens.revalidate(user) === undefined)
-    around.uploads.endInvalidUsers()
-  }
-  const context = authContext({
+  const context = authContext(await contextParts(config, around, tokens))
+  const refusal = activation(true, services.license, systemClock)
+  return { handling: { refusal, root, context, missing }, tokens, ...noticesOf(around, tokens, revocations) }
+}
+
+/** The parts behind the auth routes. */
+async function contextParts(
+  config: Config,
+  { directory, shards, log, services }: AuthSurroundings,
+  tokens: UserTokens,
+): Promise<Parameters<typeof authContext>[0]> {
+  const { passwords, gate, mailOn } = services
+  return {
     shards,
     passwords,
     gate,
@@ -131,15 +138,22 @@ export async function makeAuth(config: Config, around: AuthSurroundings): Promis
       const about = { method, reason, user_id: userId, namespace: namespace.id, request_id: requestId }
       log.info(about, 'a sign-in failed')
     },
-  })
-  const revoke = (revocations: readonly (Revocation & { namespace: string })[]) => {
-    for (const { namespace, ...one } of revocations) ended.add(namespace, one)
-    endOfUsers()
+  }
+}
+
+/** What a front does when credentials were revoked: ends what they have opened. */
+function noticesOf(
+  { streams, uploads }: AuthSurroundings,
+  tokens: UserTokens,
+  revocations: Revocations,
+): Pick<AuthParts, 'ended' | 'rotated' | 'learn'> {
+  const ended: AuthParts['ended'] = (all) => {
+    for (const { namespace, ...one } of all) revocations.add(namespace, one)
+    streams.endInvalidUsers((user) => tokens.revalidate(user) === undefined)
+    uploads.endInvalidUsers()
   }
   return {
-    handling: { refusal: activation(true, license, systemClock), root, context, missing },
-    tokens,
-    ended: revoke,
+    ended,
     rotated(namespaces) {
       for (const id of namespaces) tokens.rotated(id)
     },
@@ -148,7 +162,7 @@ export async function makeAuth(config: Config, around: AuthSurroundings): Promis
       if (outcome.kind !== 'revocations')
         throw new Error(`Could not read the revocations: ${JSON.stringify(outcome)}`)
       tokens.forgetKeys()
-      revoke(outcome.rows)
+      ended(outcome.rows)
     },
   }
 }
