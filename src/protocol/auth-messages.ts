@@ -55,8 +55,8 @@ export interface MailDue {
 }
 
 /** Records the result of an attempt to send a mail. */
-export interface MailSettle {
-  kind: 'mailSettle'
+export interface MailAttempted {
+  kind: 'mailAttempted'
   /** Identifies the mail and its due time. */
   key: string
   result: { kind: 'done' } | { kind: 'failed'; attempts: number; retryAtMs?: number }

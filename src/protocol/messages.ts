@@ -24,7 +24,7 @@ import type {
   AuthRules,
   MailDue,
   MailDueOutcome,
-  MailSettle,
+  MailAttempted,
 } from './auth-messages.js'
 import type { Signing, UserAccess, WriteOptions } from './command-options.js'
 import type { GraphCommand, GraphOutcome } from './graph-messages.js'
@@ -213,7 +213,7 @@ export type Command = Sent &
     | AuthLookup
     | RevocationsList
     | MailDue
-    | MailSettle
+    | MailAttempted
     | ServerLogCommand
   )
 

@@ -35,6 +35,7 @@ export const words: readonly [word: string, instead: string][] = [
   ['(?:give|gives|giving|gave|given) up', 'abort, step down'],
   ['(?:hand|hands|handing|handed) over|handover', 'transfer'],
   ['(?:sort|sorts|sorting|sorted) out', 'partition'],
+  ['mail settles?', 'mail attempted'],
   ['lines on arrival', 'streamed lines'],
 ]
 

@@ -394,7 +394,8 @@ it('stores a mail sealed in the outbox until it is sent, and schedules its next 
   const values = [...shard.environment.mails.getRange({})].map(({ value }) => value.toString('latin1'))
   expect(values.join('')).not.toContain('ada')
   const retryAtMs = shard.nowMs + 5_000
-  const report = (key: string, result: Parameters<typeof mailResult>[1]) => shard.ask(mailResult(key, result))
+  const report = (key: string, result: Parameters<typeof mailAttempted>[1]) =>
+    shard.ask(mailAttempted(key, result))
   expect(report(first?.key ?? '', { kind: 'failed', attempts: 1, retryAtMs }).kind).toBe('done')
   expect(due()).toEqual([])
   shard.nowMs = retryAtMs
@@ -404,11 +405,11 @@ it('stores a mail sealed in the outbox until it is sent, and schedules its next 
   expect(due()).toEqual([])
 })
 
-function mailResult(
+function mailAttempted(
   key: string,
   result: { kind: 'done' } | { kind: 'failed'; attempts: number; retryAtMs?: number },
 ) {
-  return { kind: 'mailSettle', key, result, options: {} } as const
+  return { kind: 'mailAttempted', key, result, options: {} } as const
 }
 
 it('removes expired sessions, links and revocations', () => {

@@ -380,8 +380,8 @@ describe('a directory with a changed mail', () => {
         const retry = { kind: 'failed', attempts: 1, retryAtMs: shard.nowMs } as const
         tryOne(secret.toString(), [
           { kind: 'mailDue', limit: 10 },
-          { kind: 'mailSettle', key, result: retry, options: {} },
-          { kind: 'mailSettle', key, result: { kind: 'done' }, options: {} },
+          { kind: 'mailAttempted', key, result: retry, options: {} },
+          { kind: 'mailAttempted', key, result: { kind: 'done' }, options: {} },
         ])
         restore(mails, rows)
       }

@@ -13,7 +13,7 @@ import type { FeatureCommands } from '../shard/command-table.js'
 /** The outbox of mails. */
 export const mailCommands = {
   writes: {
-    mailSettle: { decide: mailSettle },
+    mailAttempted: { decide: mailAttempted },
   },
   reads: {
     mailDue: { answer: mailDue },
@@ -61,7 +61,7 @@ function mailDue(state: ShardState, command: CommandOf<'mailDue'>): Outcome {
 }
 
 /** Removes a mail that was sent or has failed permanently, or schedules its next try. */
-function mailSettle(state: ShardState, command: CommandOf<'mailSettle'>, group: CommitGroup): Decision {
+function mailAttempted(state: ShardState, command: CommandOf<'mailAttempted'>, group: CommitGroup): Decision {
   const { key, result } = command
   const bytes = findMail(state.store.environment, key)
   if (bytes !== undefined) {

@@ -1,4 +1,4 @@
-import type { MailDueOutcome, MailSettle } from '../../protocol/auth-messages.js'
+import type { MailDueOutcome, MailAttempted } from '../../protocol/auth-messages.js'
 import type { Shards } from '../links/shards.js'
 
 type OutboxMessage = MailDueOutcome['mails'][number]['message']
@@ -51,11 +51,16 @@ export class ShardedOutbox {
     return this.#record(id, { kind: 'failed', attempts, ...retry })
   }
 
-  async #record(id: string, result: MailSettle['result']): Promise<void> {
+  async #record(id: string, result: MailAttempted['result']): Promise<void> {
     const location = this.#taken.get(id)
     if (location === undefined) return
     const { shard, key } = location
-    const outcome = await this.#shards.requestShard(shard, { kind: 'mailSettle', key, result, options: {} })
+    const outcome = await this.#shards.requestShard(shard, {
+      kind: 'mailAttempted',
+      key,
+      result,
+      options: {},
+    })
     if (outcome.kind !== 'done') throw new Error(`Could not record the result of mail ${id}`)
     this.#taken.delete(id)
   }

@@ -10,7 +10,7 @@ const commands = new Set<Command['kind']>([
   'authorsEnd',
   'logAppend',
   'logOpen',
-  'mailSettle',
+  'mailAttempted',
   'proposalsSweep',
   'uploadsEnd',
 ])
