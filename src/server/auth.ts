@@ -35,7 +35,7 @@ export interface AuthParts {
    * Loads the revocations of a shard, so that no revoked token is accepted.
    * @throws Error if the shard does not answer with them
    */
-  learn(ask: RequestShard): Promise<void>
+  learn(request: RequestShard): Promise<void>
 }
 
 /** Dependencies of the auth add-on. */
@@ -157,8 +157,8 @@ function noticesOf(
     rotated(namespaces) {
       for (const id of namespaces) tokens.rotated(id)
     },
-    async learn(ask) {
-      const outcome = await ask({ kind: 'revocationsList' })
+    async learn(request) {
+      const outcome = await request({ kind: 'revocationsList' })
       if (outcome.kind !== 'revocations')
         throw new Error(`Could not read the revocations: ${JSON.stringify(outcome)}`)
       tokens.forgetKeys()

@@ -95,12 +95,12 @@ function contextOf(config: Config, { parts, routes, services }: RequestParts): H
   const { shards, apiKeys, tickets } = parts
   const { readiness, server, metrics, metricFamilies, lastUses } = services
   return {
-    ask: (agent, command) => shards.request(agent, command),
-    askAll: (command) => shards.requestAll(command),
-    askShard: (shard, command) => shards.requestShard(shard, command),
+    request: (agent, command) => shards.request(agent, command),
+    requestAll: (command) => shards.requestAll(command),
+    requestShard: (shard, command) => shards.requestShard(shard, command),
     shardCount: shards.count,
     shardOf: (agent) => shards.shardOf(agent),
-    askFirst: (command) => shards.requestShard(0, command),
+    requestFirst: (command) => shards.requestShard(0, command),
     apiKeys: {
       add: (row) => apiKeys.add(row),
       remove: (keyId) => apiKeys.remove(keyId),

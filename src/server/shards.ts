@@ -70,9 +70,9 @@ export function frontListener(parts: FrontListenerParts): FrontListener {
   return {
     events: (shard, events) => streams.events(shard, events),
     notice: (shard, notice) => takeNotice(shard, notice, parts),
-    async catchUp(shard, ask) {
-      await keys.load(shard, ask)
-      await auth?.learn(ask)
+    async catchUp(shard, request) {
+      await keys.load(shard, request)
+      await auth?.learn(request)
     },
     restarted(shard) {
       streams.restarted(shard)

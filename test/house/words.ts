@@ -8,6 +8,7 @@ import { parseSync, Visitor } from 'rolldown/utils'
 export const words: readonly [word: string, instead: string][] = [
   ['tell|tells|telling|told|untold', 'report, send, log, acknowledge; pending'],
   ['askers?', 'client, caller'],
+  ['ask (?:all|shard|first)|context ask', 'request'],
   ['nobody|somebody|anybody|everybody|whoever', 'no client, another node, the caller, any reader'],
   ['strangers?', 'unknown client, anonymous'],
   ['stragglers?', 'late append'],

@@ -55,12 +55,8 @@ export class ShardedOutbox {
     const location = this.#taken.get(id)
     if (location === undefined) return
     const { shard, key } = location
-    const outcome = await this.#shards.requestShard(shard, {
-      kind: 'mailAttempted',
-      key,
-      result,
-      options: {},
-    })
+    const command = { kind: 'mailAttempted', key, result, options: {} } as const
+    const outcome = await this.#shards.requestShard(shard, command)
     if (outcome.kind !== 'done') throw new Error(`Could not record the result of mail ${id}`)
     this.#taken.delete(id)
   }

@@ -36,7 +36,7 @@ export interface LinkListener {
    * The thread is new. Requests the state that lost notices of its predecessor may have changed; no client
    * gets an answer until every front has done so.
    */
-  catchUp(ask: RequestShard): Promise<void>
+  catchUp(request: RequestShard): Promise<void>
   /** The new thread serves the front. It has no watched agents yet. */
   restarted(): void
   /** The thread has ended, and its last frames were delivered. */

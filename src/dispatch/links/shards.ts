@@ -31,7 +31,7 @@ export interface FrontListener {
    * The thread of a shard is new. Requests the state that lost notices of its predecessor may have changed;
    * no client gets an answer until every front has done so.
    */
-  catchUp(shard: number, ask: RequestShard): Promise<void>
+  catchUp(shard: number, request: RequestShard): Promise<void>
   /** A new thread of a shard serves the front. It has no watched agents yet. */
   restarted(shard: number): void
 }
@@ -191,7 +191,7 @@ export class Shards {
     const listener: LinkListener = {
       events: (events) => this.#listener?.events(shard, events),
       notice: (notice) => this.#notice(shard, notice),
-      catchUp: async (ask) => this.#listener?.catchUp(shard, ask),
+      catchUp: async (request) => this.#listener?.catchUp(shard, request),
       restarted: () => this.#listener?.restarted(shard),
       // Notices of its last commits may never arrive.
       ended: () => this.#records.clear(),

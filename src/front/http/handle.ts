@@ -251,13 +251,13 @@ function contextFor({ request, agents }: ShardRequest, { context, readers }: Han
   const { id } = request.principal
   return {
     ...context,
-    ask(agent, command) {
+    request(agent, command) {
       agents?.add(agent)
-      return context.ask(agent, sentBy(id, command))
+      return context.request(agent, sentBy(id, command))
     },
-    askAll: (command) => context.askAll(sentBy(id, command)),
-    askShard: (shard, command) => context.askShard(shard, sentBy(id, command)),
-    askFirst: (command) => context.askFirst(sentBy(id, command)),
+    requestAll: (command) => context.requestAll(sentBy(id, command)),
+    requestShard: (shard, command) => context.requestShard(shard, sentBy(id, command)),
+    requestFirst: (command) => context.requestFirst(sentBy(id, command)),
     read: readsBy(readers, id),
   }
 }

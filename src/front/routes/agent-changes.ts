@@ -80,16 +80,16 @@ async function rotate(request: RouteRequest, context: RouteContext): Promise<Ans
   const { seed_hex: seedHex, reason } = body.value
   const rotationReason = reason === undefined ? {} : { reason }
   const command = { kind: 'agentKeyRotate' as const, agent, ...authorOf(request), options, ...rotationReason }
-  if (seedHex === undefined) return answerOf(await context.ask(agent, command))
+  if (seedHex === undefined) return answerOf(await context.request(agent, command))
   const seeded = { ...command, seed: Buffer.from(seedHex, 'hex') }
   // Keys can belong to another shard than agents, so the key is claimed first; but not for a request that
   // will be refused or was answered before.
-  const checked = await context.ask(agent, { ...seeded, check: true })
+  const checked = await context.request(agent, { ...seeded, check: true })
   if (checked.kind !== 'done') return answerOf(checked)
   const { publicKey } = keyPairFromSeed(seeded.seed)
-  const claim = await context.ask(publicKey, { kind: 'keyClaim', publicKey, agent })
+  const claim = await context.request(publicKey, { kind: 'keyClaim', publicKey, agent })
   if (claim.kind !== 'done') return answerOf(claim)
-  return answerOf(await context.ask(agent, seeded))
+  return answerOf(await context.request(agent, seeded))
 }
 
 export const agentChangeRoutes = [setZone, rotateKey]

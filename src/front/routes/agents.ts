@@ -112,7 +112,7 @@ async function listAgents(request: RouteRequest, context: RouteContext): Promise
     ...(contains !== '' && { contains }),
     ...(include !== null && ({ statuses: true } as const)),
   }
-  const outcomes = await context.askAll({ kind: 'agentList', prefix, after, limit, ...options })
+  const outcomes = await context.requestAll({ kind: 'agentList', prefix, after, limit, ...options })
   const pages: NamesOutcome[] = []
   for (const outcome of outcomes) {
     if (outcome.kind !== 'names') return answerOf(outcome)
@@ -205,14 +205,14 @@ export async function createAgent(
     // Keys can belong to another shard than agents, so the key is claimed first; a claim without its agent
     // does no harm.
     const { publicKey } = keyPairFromSeed(command.seed)
-    const existing = await context.ask(agent, { kind: 'agentHead', agent })
+    const existing = await context.request(agent, { kind: 'agentHead', agent })
     const claims = 'code' in existing && existing.code === 'agent_not_found'
     if (claims) {
-      const claim = await context.ask(publicKey, { kind: 'keyClaim', publicKey, agent })
+      const claim = await context.request(publicKey, { kind: 'keyClaim', publicKey, agent })
       if (claim.kind !== 'done') return answerOf(claim)
     }
   }
-  return answerOf(await context.ask(agent, command))
+  return answerOf(await context.request(agent, command))
 }
 
 /**
@@ -229,6 +229,11 @@ export async function claimRequest(
 ): Promise<string | Refusal> {
   if (idempotency === undefined) return ''
   const agent = `${realm}\n${idempotency.key}`
-  const outcome = await context.ask(agent, { kind: 'requestClaim', agent, body, options: { idempotency } })
+  const outcome = await context.request(agent, {
+    kind: 'requestClaim',
+    agent,
+    body,
+    options: { idempotency },
+  })
   return outcome.kind === 'claimed' ? outcome.drawn : unexpected(outcome)
 }

@@ -49,7 +49,7 @@ const create: HandlerRoute = {
     const options = writeOptions(request)
     if ('code' in options) return options
     const { name, scopes, agents = [], expires_in_secs: expiresInSecs } = body.value
-    const outcome = await context.askFirst({
+    const outcome = await context.requestFirst({
       kind: 'apiKeyCreate',
       name,
       scopes: [...scopes],
@@ -99,7 +99,7 @@ const list: HandlerRoute = {
     const cursor = request.query.get('cursor')
     const after = cursor === null ? '' : decodeText(cursor, 'api-keys')
     if (after === undefined || after.length > KEY_ID_CHARS_MAX) return badCursor
-    const outcome = await context.askFirst({ kind: 'apiKeyList', after, limit })
+    const outcome = await context.requestFirst({ kind: 'apiKeyList', after, limit })
     if (outcome.kind !== 'apiKeys') return unexpected(outcome)
     const last = outcome.more ? outcome.rows.at(-1)?.keyId : undefined
     const lastUses = await context.apiKeys.lastUses(outcome.rows.map(({ keyId }) => keyId))
@@ -156,7 +156,7 @@ const remove: HandlerRoute = {
     const keyId = request.params[0] ?? ''
     const options = writeOptions(request)
     if ('code' in options) return options
-    const outcome = await context.askFirst({
+    const outcome = await context.requestFirst({
       kind: 'apiKeyDelete',
       keyId,
       maker: request.principal.id,

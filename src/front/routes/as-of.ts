@@ -63,7 +63,7 @@ async function asOf(
   if (cursor !== undefined && 'code' in cursor) return cursor
   // Later pages use the head of the first page, because a time in the future would move it.
   const at: StrandThen['at'] = cursor === undefined ? { moment } : { seq: cursor.asOfSeq }
-  const strandThen = await context.ask(agent, withAccess(request, { kind: 'strandThen', agent, at }))
+  const strandThen = await context.request(agent, withAccess(request, { kind: 'strandThen', agent, at }))
   if (strandThen.kind !== 'strandThen') return unexpected(strandThen)
   const ts = request.query.get('ts') ?? ''
   if (strandThen.head === undefined) return cursor === undefined ? noStrand(ts) : badCursor

@@ -82,9 +82,9 @@ async function addEdge(request: RouteRequest, context: RouteContext): Promise<An
   const refusal = agentRefusal(request, src) ?? agentRefusal(request, dst)
   if (refusal !== undefined) return refusal
   // Agents are never removed, so `dst` still exists when the edge is written.
-  const end = await context.ask(dst, { kind: 'agentHead', agent: dst })
+  const end = await context.request(dst, { kind: 'agentHead', agent: dst })
   if (end.kind !== 'reply') return unexpected(end)
-  return answerOf(await context.ask(src, { kind: 'edgeAdd', agent: src, dst, edgeType, weight, options }))
+  return answerOf(await context.request(src, { kind: 'edgeAdd', agent: src, dst, edgeType, weight, options }))
 }
 
 /** DELETE /v1/graph/edges: immediately or by a proposal, depending on the zone of `src`. */
@@ -155,7 +155,7 @@ async function listEdges(request: RouteRequest, context: RouteContext): Promise<
   if (after !== undefined && 'code' in after) return after
   if (direction === 'in') {
     // All shards return their part, but only the agent's own shard knows whether the agent exists.
-    const owner = await context.ask(filter.agent, { kind: 'agentHead', agent: filter.agent })
+    const owner = await context.request(filter.agent, { kind: 'agentHead', agent: filter.agent })
     if (owner.kind !== 'reply') return unexpected(owner)
   }
   const page = await edgePage(

@@ -59,7 +59,7 @@ const create: HandlerRoute = {
     if (typeof randomId !== 'string') return randomId
     const organismId = givenId ?? `${GENERATED_ID_PREFIX}${randomId || randomHex(context)}`
     const agent = ownerOf(organismId)
-    const outcome = await context.ask(agent, {
+    const outcome = await context.request(agent, {
       kind: 'organismCreate',
       agent,
       organismId,
@@ -92,7 +92,7 @@ async function createMembers(
   const outcomes = await Promise.all(
     members.map(({ name, zone }) => {
       const agent = memberAddress(organismId, name)
-      return context.ask(agent, { kind: 'agentCreate', agent, zone, isMember: true, options: {} })
+      return context.request(agent, { kind: 'agentCreate', agent, zone, isMember: true, options: {} })
     }),
   )
   const refusals = outcomes.flatMap((outcome) => ('code' in outcome ? [outcome] : []))
@@ -167,7 +167,7 @@ async function membersOf(
   prefix: string,
 ): Promise<Pick<OrganismView, 'agents' | 'agent_count'> | Refusal> {
   const limit = limits.pageRowsMax
-  const outcomes = await context.askAll({ kind: 'agentList', prefix, after: '', limit })
+  const outcomes = await context.requestAll({ kind: 'agentList', prefix, after: '', limit })
   const names: string[] = []
   let count = 0
   for (const outcome of outcomes) {
@@ -207,7 +207,7 @@ async function listOrganisms(request: RouteRequest, context: RouteContext): Prom
   if (after === undefined || (after !== '' && !isOrganismId(after))) return badCursor
   const rows: OrganismPage['organisms'] = []
   let total = 0
-  for (const outcome of await context.askAll({ kind: 'organismList', after, limit: limit + 1 })) {
+  for (const outcome of await context.requestAll({ kind: 'organismList', after, limit: limit + 1 })) {
     if (outcome.kind !== 'organisms') return unexpected(outcome)
     total += outcome.total
     for (const { organismId, name, createdAtMs } of outcome.rows) {
@@ -236,7 +236,7 @@ function organismParameter({ params }: RouteRequest): string | Refusal {
 
 async function organismOf(context: RouteContext, organismId: string): Promise<OrganismOutcome | Refusal> {
   const agent = ownerOf(organismId)
-  const outcome = await context.ask(agent, { kind: 'organismGet', agent, organismId })
+  const outcome = await context.request(agent, { kind: 'organismGet', agent, organismId })
   return outcome.kind === 'organism' ? outcome : unexpected(outcome)
 }
 

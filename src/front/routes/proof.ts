@@ -168,7 +168,7 @@ export async function locate(
   command: StrandLocate,
   context: RouteContext,
 ): Promise<LocatedOutcome | Refusal> {
-  const outcome = await context.ask(command.agent, command)
+  const outcome = await context.request(command.agent, command)
   return outcome.kind === 'located' ? outcome : unexpected(outcome)
 }
 
@@ -187,7 +187,7 @@ export async function signTreeHead(
   head: TreeHead,
   context: RouteContext,
 ): Promise<string | Refusal | undefined> {
-  const outcome = await context.ask(agent, { kind: 'checkpointSign', agent, ...head, by: 'then' })
+  const outcome = await context.request(agent, { kind: 'checkpointSign', agent, ...head, by: 'then' })
   if (outcome.kind === 'done') return undefined
   const answer = answerOf(outcome)
   return 'code' in answer ? answer : answer.body
@@ -202,7 +202,7 @@ export async function signPastTreeHead(
   head: TreeHead,
   context: RouteContext,
 ): Promise<string | Refusal> {
-  const outcome = await context.ask(agent, { kind: 'checkpointSign', agent, ...head, by: 'now' })
+  const outcome = await context.request(agent, { kind: 'checkpointSign', agent, ...head, by: 'now' })
   const answer = answerOf(outcome)
   return 'code' in answer ? answer : answer.body
 }

@@ -106,7 +106,7 @@ async function page(listRequest: ListRequest, context: RouteContext): Promise<An
   let { shard, after } = listRequest
   const lastShard = listRequest.agent === undefined ? context.shardCount - 1 : shard
   while (shard <= lastShard) {
-    const outcome = await context.askShard(shard, {
+    const outcome = await context.requestShard(shard, {
       kind: 'proposalList',
       limit: listRequest.limit - rows.length,
       keys: listRequest.keys,
@@ -167,13 +167,13 @@ async function takeVote(
   const command = voteCommand(request, vote)
   if ('code' in command) return command
   const { agent, seq } = command
-  if (vote !== 'approve') return answerOf(await context.ask(agent, command))
-  const authors = await context.ask(agent, { kind: 'proposalAuthors', of: { agent, seq } })
+  if (vote !== 'approve') return answerOf(await context.request(agent, command))
+  const authors = await context.request(agent, { kind: 'proposalAuthors', of: { agent, seq } })
   if (authors.kind !== 'authors') return unexpected(authors)
   const standings = await context.standings(authors.principals)
   if ('code' in standings) return standings
   const otherAdmins = context.apiKeys.hasAdmin()
-  return answerOf(await context.ask(agent, { ...command, standings, otherAdmins }))
+  return answerOf(await context.request(agent, { ...command, standings, otherAdmins }))
 }
 
 function voteCommand(request: RouteRequest, vote: VoteName): CommandOf<'proposalDecide'> | Refusal {

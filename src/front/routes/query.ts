@@ -85,7 +85,7 @@ async function answerQuery(
     case 'chain_head': {
       const head = chainHeadBody.value(body)
       if ('code' in head) return head
-      return answerOf(await context.ask(queried.agent, { kind: 'agentHead', ...queried }))
+      return answerOf(await context.request(queried.agent, { kind: 'agentHead', ...queried }))
     }
     default:
       return faultyParameter('/type', 'Expected latest, time_range, hash or chain_head')
@@ -200,7 +200,7 @@ export async function recordPage(
   let next: RecordQuery = command
   let bytes = 0
   for (let page = 0; page < PAGES_MAX; page++) {
-    const outcome: Outcome = await context.ask(command.agent, {
+    const outcome: Outcome = await context.request(command.agent, {
       ...next,
       limit: command.limit - count,
       bytesMax: limits.pageBytesMax - bytes,
@@ -247,7 +247,7 @@ const comma = Buffer.from(',')
 async function byHash(queried: QueriedAgent, text: string, context: RouteContext): Promise<Answer | Refusal> {
   const hash = hashParameter(text, '/hash')
   if (typeof hash !== 'string') return hash
-  const outcome = await context.ask(queried.agent, { kind: 'recordGet', ...queried, hash })
+  const outcome = await context.request(queried.agent, { kind: 'recordGet', ...queried, hash })
   if ('code' in outcome && outcome.code === 'record_not_found') return resultPage([], null)
   if (outcome.kind !== 'reply') return unexpected(outcome)
   return resultPage(outcome.gone === true ? [] : [Buffer.from(outcome.body)], null)

@@ -142,7 +142,8 @@ const find: HandlerRoute = {
       return faultyParameter(':hash_digits', 'Expected the first 8 to 64 hex digits of a hash')
     const limit = limits.recordsFoundMax
     const found: FoundRecord[] = []
-    for (const outcome of await context.askAll(withAccess(request, { kind: 'recordFind', digits, limit }))) {
+    const outcomes = await context.requestAll(withAccess(request, { kind: 'recordFind', digits, limit }))
+    for (const outcome of outcomes) {
       if (outcome.kind !== 'recordsFound') return unexpected(outcome)
       found.push(...outcome.records.filter(({ agent }) => reachesStrand(request.principal, agent)))
     }

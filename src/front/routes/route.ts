@@ -106,14 +106,14 @@ export interface Answer {
 /** The functions that handlers with more than one command use. */
 export interface RouteContext {
   /** Sends a command to the shard that owns `agent`. */
-  ask(agent: string, command: Command): Promise<Outcome>
-  askAll(command: Command): Promise<Outcome[]>
+  request(agent: string, command: Command): Promise<Outcome>
+  requestAll(command: Command): Promise<Outcome[]>
   /** Sends a command to a shard by its number, from 0 to `shardCount` - 1. */
-  askShard(shard: number, command: Command): Promise<Outcome>
+  requestShard(shard: number, command: Command): Promise<Outcome>
   shardCount: number
   shardOf(agent: string): number
   /** Sends a command to the shard that stores data of the whole server: the scoped keys. */
-  askFirst(command: Command): Promise<Outcome>
+  requestFirst(command: Command): Promise<Outcome>
   /** Runs a task on a read-only view, in the reader pool. */
   read: Read
   apiKeys: ApiKeyRegistry

@@ -92,7 +92,7 @@ async function prove(request: RouteRequest, context: RouteContext): Promise<Answ
   const size = integerQuery(request, 'at', { min: 1, max: all.size, fallback: all.size })
   if (typeof size !== 'number') return size
   const { strand } = located
-  const found = await context.ask(logAgent, { kind: 'logFind', agent: logAgent, strand, size })
+  const found = await context.request(logAgent, { kind: 'logFind', agent: logAgent, strand, size })
   if (found.kind !== 'headLogged') return unexpected(found)
   const view = { ...all, size }
   const { logSeq, head } = found

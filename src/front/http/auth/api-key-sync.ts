@@ -41,13 +41,13 @@ export class ApiKeySync {
   }
 
   /** Loads all keys, if `shard` is the one that stores them. @throws Error if they cannot be read */
-  async load(shard: number, ask: RequestShard): Promise<void> {
+  async load(shard: number, request: RequestShard): Promise<void> {
     if (shard !== KEY_SHARD) return
     const { keys } = this.#parts
     const storedIds = new Set<string>()
     let after = ''
     for (let more = true; more;) {
-      const page = await ask({ kind: 'apiKeyList', after, limit: limits.apiKeyLoadRows })
+      const page = await request({ kind: 'apiKeyList', after, limit: limits.apiKeyLoadRows })
       if (page.kind !== 'apiKeys') throw new Error(`Cannot read the API keys: ${JSON.stringify(page)}`)
       for (const row of page.rows) {
         keys.add(row)

@@ -16,7 +16,7 @@ const ROUNDS_MAX = 16
 /** Reads a page: it is full, reaches the end, or has a cursor because enough rows were examined. */
 export async function edgePage(
   { principal, ...list }: EdgePageRequest,
-  context: Pick<RouteContext, 'ask' | 'askAll'>,
+  context: Pick<RouteContext, 'request' | 'requestAll'>,
 ): Promise<{ edges: EdgeRow[]; next?: EdgeCursor } | Refusal> {
   const edges: EdgeRow[] = []
   let next = list.after
@@ -44,11 +44,13 @@ export async function edgePage(
  */
 async function nextPart(
   list: Omit<EdgeList, 'kind' | 'lookMax'>,
-  context: Pick<RouteContext, 'ask' | 'askAll'>,
+  context: Pick<RouteContext, 'request' | 'requestAll'>,
 ): Promise<Pick<EdgesOutcome, 'edges' | 'reached'> | Refusal> {
   const command: EdgeList = { kind: 'edgeList', ...list, lookMax: limits.graphCallRowsMax }
   const outcomes =
-    list.direction === 'out' ? [await context.ask(list.agent, command)] : await context.askAll(command)
+    list.direction === 'out'
+      ? [await context.request(list.agent, command)]
+      : await context.requestAll(command)
   const edges: EdgeRow[] = []
   let reached: EdgeCursor | undefined
   for (const outcome of outcomes) {

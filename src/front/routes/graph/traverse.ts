@@ -31,7 +31,7 @@ export interface Traversal {
  */
 export async function traverse(
   request: TraversalRequest,
-  context: Pick<RouteContext, 'ask'>,
+  context: Pick<RouteContext, 'request'>,
 ): Promise<Traversal | Refusal> {
   const walk = new GraphWalk(request, context)
   let frontier = [request.agent]
@@ -58,9 +58,9 @@ class GraphWalk {
   #examinedRows = 0
   #chars = 0
   readonly #request: TraversalRequest
-  readonly #context: Pick<RouteContext, 'ask'>
+  readonly #context: Pick<RouteContext, 'request'>
 
-  constructor(request: TraversalRequest, context: Pick<RouteContext, 'ask'>) {
+  constructor(request: TraversalRequest, context: Pick<RouteContext, 'request'>) {
     this.nodes = new Set([request.agent])
     this.#request = request
     this.#context = context
@@ -97,7 +97,7 @@ class GraphWalk {
 
   #readEdges(node: string, rows: number, after?: EdgeCursor): Promise<Outcome> {
     const { edgeType, asOf } = this.#request
-    return this.#context.ask(node, {
+    return this.#context.request(node, {
       kind: 'edgeList',
       agent: node,
       direction: 'out',

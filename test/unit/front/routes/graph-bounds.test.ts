@@ -30,7 +30,7 @@ function generatedGraph(edgesOf: (command: EdgeList) => Outcome) {
     inFlight--
     return edgesOf(command)
   }
-  return { ask, askAll: async (command: Command) => [await ask('', command)], seen }
+  return { request: ask, requestAll: async (command: Command) => [await ask('', command)], seen }
 }
 
 async function walked(
@@ -133,18 +133,18 @@ describe('a dense graph over three shards', () => {
   const names = Array.from({ length: 120 }, (_none, n) => `n${n}`)
   const shards: TestShard[] = []
   const context = {
-    async ask(agent: string, command: Command): Promise<Outcome> {
+    async request(agent: string, command: Command): Promise<Outcome> {
       const shard = shards[shardOf(agent, shards.length)]
       if (shard === undefined) throw new Error('Expected a shard')
       return shard.ask(command)
     },
-    askAll: async (command: Command) => shards.map((shard) => shard.ask(command)),
+    requestAll: async (command: Command) => shards.map((shard) => shard.ask(command)),
   }
 
   beforeAll(async () => {
     for (let shard = 0; shard < 3; shard++) shards.push(new TestShard())
     for (const agent of names) {
-      replyOf(await context.ask(agent, { kind: 'agentCreate', agent, zone: 'free', options: {} }))
+      replyOf(await context.request(agent, { kind: 'agentCreate', agent, zone: 'free', options: {} }))
     }
     for (const [index, shard] of shards.entries()) {
       const ofShard = names.filter((name) => shardOf(name, shards.length) === index)
