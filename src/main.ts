@@ -40,10 +40,10 @@ function partsOf(server: Server, signal: AbortSignal): Part[] {
   const { config, state, parts, keys, proposals, control, authServices, cluster, reach, fronts, http } =
     server
   const { threads, readers, serverLog, sink, tickets, apiKeys } = parts
-  const { standing } = state
+  const { status } = state
   const [halfMs, quarterMs] = [config.shutdownTimeoutSecs * 500, config.shutdownTimeoutSecs * 250]
   const openStandby = () => http.openStandby()
-  const node = reach && { reach, calls: server.calls, standing, signal, openStandby }
+  const node = reach && { reach, calls: server.calls, status, signal, openStandby }
   const isPatient = () => cluster !== undefined && !signal.aborted
   return [
     { name: 'connections', stop: () => http.server?.close() },
@@ -78,7 +78,7 @@ function partsOf(server: Server, signal: AbortSignal): Part[] {
         tickets.restore((id) => builtInPrincipal(id) ?? apiKeys.byId(id))
         const listening = await http.open()
         await fronts?.listen(listening)
-        standing.standbyRefusal = undefined
+        status.standbyRefusal = undefined
       },
       async stop() {
         // A ticket for a stream that ends now is valid for a minute after the restart.

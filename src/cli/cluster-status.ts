@@ -92,8 +92,8 @@ interface StatusRequest {
 async function show(session: Session, request: StatusRequest): Promise<number> {
   const { facts, tables } = request
   const server = examineServer(session)
-  const standing = await readClusterStatus(session)
-  const writers = standing.shards.map((shard) =>
+  const status = await readClusterStatus(session)
+  const writers = status.shards.map((shard) =>
     writerOf(shard, { cluster: facts.id, masterSeed: request.masterSeed }),
   )
   const { nodes, faults } = await observeNodes(session, request)
@@ -102,20 +102,20 @@ async function show(session: Session, request: StatusRequest): Promise<number> {
     ...(await localLosses(session, request)),
     ...databaseProblems(
       { ...server, faults: [...server.faults, ...tables.missing, ...tables.wrong] },
-      standing,
+      status,
     ),
     ...describeFaults(faults),
     ...problemsOf(nodes),
     ...shardProblems(facts.shards, nodes),
-    ...logProblems(facts.shards, standing.shards, writers),
+    ...logProblems(facts.shards, status.shards, writers),
   ]
   const createdAt = new Date(facts.createdAtMs).toISOString()
   const lines = [
     `cluster    ${facts.id}, ${facts.shards} shards, created ${createdAt}`,
-    `database   PostgreSQL ${server.version}, ${describeSize(standing)}`,
-    `standbys   ${describeStandbys(standing)}`,
+    `database   PostgreSQL ${server.version}, ${describeSize(status)}`,
+    `standbys   ${describeStandbys(status)}`,
     ...describeNodes(nodes),
-    ...standing.shards.map((shard, index) => describeShard(shard, writers[index] ?? '', nodes)),
+    ...status.shards.map((shard, index) => describeShard(shard, writers[index] ?? '', nodes)),
     ...problems.map((problem) => `PROBLEM    ${problem}`),
     ...(problems.length === 0 ? ['no problem found'] : []),
   ]

@@ -79,8 +79,8 @@ async function licenseWarnings({ auth, dataDir }: Config): Promise<string[]> {
   try {
     const publicKey = auth.licensePublicKey ?? authorityPublicKey(dataDir)
     const { licenseKey } = auth
-    const standing = await licenseStatus({ licenseKey, publicKey, nowMs: systemClock() })
-    return standing.state === 'valid' ? [] : [standing.detail]
+    const checked = await licenseStatus({ licenseKey, publicKey, nowMs: systemClock() })
+    return checked.state === 'valid' ? [] : [checked.detail]
   } catch (error) {
     if (!isFileSystemError(error)) throw error
     return [`SERVICE_LICENSE_KEY cannot be checked: ${error.message}`]

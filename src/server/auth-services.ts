@@ -94,13 +94,13 @@ async function validLicense(
 ): Promise<{ license: License | undefined; status: LicenseAudit }> {
   const publicKey = auth.licensePublicKey ?? authorityPublicKey(dataDir)
   const none = { licensee: null, expires_at_ms: null, features: [], authority: publicKey ?? null }
-  const standing = await licenseStatus({ licenseKey: auth.licenseKey, publicKey, nowMs: systemClock() })
-  if (standing.state !== 'valid') {
-    const { state: reason, detail } = standing
+  const checked = await licenseStatus({ licenseKey: auth.licenseKey, publicKey, nowMs: systemClock() })
+  if (checked.state !== 'valid') {
+    const { state: reason, detail } = checked
     log.warn({ reason, detail }, 'the auth add-on has no valid license: its routes answer 402')
-    return { license: undefined, status: { ...none, state: standing.state } }
+    return { license: undefined, status: { ...none, state: checked.state } }
   }
-  const { license } = standing
+  const { license } = checked
   const { licensee, expiresAtMs, features } = license
   return {
     license,

@@ -32,7 +32,7 @@ interface RequestParts {
   directory: Pick<DataDirectory, 'rootKeyDigest'>
   routes: readonly Route[]
   parts: FrontParts
-  standing: ServerStatus
+  status: ServerStatus
   services: Services
   auth: AuthParts | undefined
   pages: ServedPages
@@ -41,7 +41,7 @@ interface RequestParts {
 
 /** Creates the handling of the requests of one front. */
 export function handlingOf(config: Config, around: RequestParts): Handling {
-  const { parts, standing, services, auth, pages, log } = around
+  const { parts, status, services, auth, pages, log } = around
   const { shards, readers, streams, tickets, uploads, buffers, counts, bounds } = parts
   const { logHead } = services
   const onError = (error: unknown, requestId: string) =>
@@ -70,14 +70,14 @@ export function handlingOf(config: Config, around: RequestParts): Handling {
       uploads,
       stageFolder: parts.stageFolder,
       onError,
-      refusal: () => standing.stoppingRefusal() ?? shards.writeRefusal(),
+      refusal: () => status.stoppingRefusal() ?? shards.writeRefusal(),
       appendAudit: (entry) => appendAudit(shards, entry),
       ...(logHead !== undefined && { logHead }),
     }),
     auth: auth?.handling ?? authOff(config),
     corsOrigins: new Set(config.corsOrigins),
     webhooks: webhooksOf(config),
-    stopping: standing.stoppingRefusal,
+    stopping: status.stoppingRefusal,
     writeRefusal: () => shards.writeRefusal(),
     unsent: bounds.answers,
     turn: new FrontTurn(),

@@ -29,7 +29,7 @@ export type Server = Awaited<ReturnType<typeof makeServer>>
 /** Creates the server without starting it. */
 export async function makeServer(config: Config, directory: DataDirectory, log: Logger) {
   const state = new ServerState(config, log)
-  const { standing } = state
+  const { status } = state
   const end = (code = 1): Promise<void> => endProcess({ parts, control, fronts }, code)
   const lost = (reason: string) => {
     log.fatal({ reason }, 'this node of the cluster cannot continue: the process exits')
@@ -68,18 +68,18 @@ export async function makeServer(config: Config, directory: DataDirectory, log: 
   const fronts = makeFronts(config, {
     directory,
     parts,
-    standing,
+    status,
     lease,
     auth: authServices,
     calls: (front) => mainCalls({ parts: servedParts, services, auth: servedAuth }, front),
     end: () => void end(),
     log,
   })
-  const own = mainServices(config, { parts, standing, fronts, license, hasConsole, control, cluster })
+  const own = mainServices(config, { parts, status, fronts, license, hasConsole, control, cluster })
   const services = reach === undefined ? own : clusterServices(own, { peers: reach.peers, threads })
   const auth = servedAuth && (await makeAuth(config, { ...parts, directory, log, services: servedAuth }))
   const routes = allRoutes(config.agentId, hasConsole)
-  const around = { directory, routes, parts: servedParts, standing, services, auth, pages, log }
+  const around = { directory, routes, parts: servedParts, status, services, auth, pages, log }
   const handling = handlingOf(config, around)
   const connections = connectionBound(parts.bounds, parts.connectionsMax, log)
   const shared = fronts !== undefined

@@ -30,7 +30,7 @@ interface OtherFronts {
 
 interface ServiceParts {
   parts: Parts
-  standing: ServerStatus
+  status: ServerStatus
   /** The other fronts of this process; absent if there are none. */
   fronts: OtherFronts | undefined
   license: LicenseAudit | undefined
@@ -43,7 +43,7 @@ interface ServiceParts {
 
 /** Creates the services, in the main thread. */
 export function mainServices(config: Config, around: ServiceParts): Services {
-  const { parts, standing, fronts, license, hasConsole, control, cluster } = around
+  const { parts, status, fronts, license, hasConsole, control, cluster } = around
   const { serverLog, sink, threads } = parts
   const copiedAtMs = () => control.copiedAtMs
   const metrics = new HttpMetrics({
@@ -57,12 +57,12 @@ export function mainServices(config: Config, around: ServiceParts): Services {
     ...(cluster !== undefined && { cluster: () => ({ ...cluster.figures, problems: problemsOf(cluster) }) }),
     ...(serverLog !== undefined && { serverLog: () => serverLog.figures }),
   })
-  const info = serverInfo(config, { parts, state: standing, license, hasConsole, cluster, copiedAtMs })
+  const info = serverInfo(config, { parts, state: status, license, hasConsole, cluster, copiedAtMs })
   const sharing = { keptMs: limits.sharedAnswerMs, clock: steadyClock }
   const families = sharedAnswer(() => metrics.families(), sharing)
   return {
     // Reads only a few flags, so it is never cached.
-    readiness: () => standing.stoppingRefusal() ?? unready(around),
+    readiness: () => status.stoppingRefusal() ?? unready(around),
     server: sharedAnswer(info, sharing),
     metrics: sharedAnswer(() => metrics.text(), sharing),
     async metricFamilies(names) {
@@ -100,7 +100,7 @@ function withFaults(detail: string, { nodes }: Pick<Cluster, 'nodes'>): Refusal 
   return refuse('unavailable', [detail, ...describeFaults(nodes.faults)].join('. '))
 }
 
-function unready({ parts, standing, cluster }: ServiceParts): Refusal | undefined {
+function unready({ parts, status, cluster }: ServiceParts): Refusal | undefined {
   const { shards, pools } = parts
   if (cluster?.figures.mayAnswer === false) return withFaults(withoutDatabase, cluster)
   if (cluster === undefined && !shards.serving) return recovering
@@ -112,7 +112,7 @@ function unready({ parts, standing, cluster }: ServiceParts): Refusal | undefine
   if (idle !== undefined)
     return refuse('unavailable', `No thread of the pool "${idle.figures.name}" can be started`)
   // A node of a cluster that owns no shard writes to the disks of others.
-  return standing.readOnly && cluster?.figures.owned !== 0
+  return status.readOnly && cluster?.figures.owned !== 0
     ? refuse('unavailable', 'The data disk is nearly full: the server is read-only')
     : undefined
 }

@@ -132,7 +132,7 @@ async function releaseStore(
 
 interface NodeStart {
   reach: ClusterReach
-  standing: ServerStatus
+  status: ServerStatus
   calls: BeginParts['calls']
   /** Ends the wait. */
   signal: AbortSignal
@@ -158,10 +158,10 @@ export async function openShards(server: ShardsListenerParts, node: NodeStart | 
   }
   serverLog?.pause()
   const logShard = shards.shardOf(logAgent)
-  const { reach, standing, calls } = node
+  const { reach, status, calls } = node
   cluster.begin({
     calls,
-    standing,
+    status,
     peers: reach.peers,
     shards: {
       threads,
@@ -184,11 +184,11 @@ const SERVED_POLL_MS = 20
 async function untilServed(
   cluster: ClusterNode,
   shards: Shards,
-  { standing, signal, openStandby }: NodeStart,
+  { status, signal, openStandby }: NodeStart,
 ): Promise<void> {
   while (shards.leaseRefusal() !== undefined) {
-    if ((cluster.hasOthers || cluster.refuses) && standing.standbyRefusal === undefined) {
-      standing.standbyRefusal = () => cluster.refusal
+    if ((cluster.hasOthers || cluster.refuses) && status.standbyRefusal === undefined) {
+      status.standbyRefusal = () => cluster.refusal
       await openStandby()
     }
     signal.throwIfAborted()

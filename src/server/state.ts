@@ -9,7 +9,7 @@ import { freeBytesOf } from '../data/directory.js'
 const stopping = refuse('unavailable', 'The server is stopping')
 const refusing = refuse('unavailable', 'This node of the cluster refuses to serve: its /readyz says why')
 
-/** The indexes of the flags in the memory of a `Standing`. */
+/** The indexes of the flags in the memory of a `ServerStatus`. */
 const words = { stopping: 0, readOnly: 1, refuses: 2 } as const
 
 /** Whether the server accepts requests and writes, in memory shared by all fronts. */
@@ -59,7 +59,7 @@ export class ServerStatus implements HostStatus {
 }
 
 export class ServerState {
-  readonly standing = new ServerStatus()
+  readonly status = new ServerStatus()
   readonly #settings: Pick<Config, 'dataDir' | 'logDir' | 'freeBytesMin'>
   readonly #log: Logger
   #timer: NodeJS.Timeout | undefined
@@ -73,7 +73,7 @@ export class ServerState {
 
   /** Whether free space is below the limit, so that writes are refused. */
   get readOnly(): boolean {
-    return this.standing.readOnly
+    return this.status.readOnly
   }
 
   /**
@@ -94,7 +94,7 @@ export class ServerState {
   }
 
   stop(): void {
-    this.standing.stopping = true
+    this.status.stopping = true
     clearInterval(this.#timer)
   }
 
@@ -116,7 +116,7 @@ export class ServerState {
     if (readOnly !== this.readOnly) {
       this.#log.warn({ free_bytes: free, read_only: readOnly, err }, spaceMessage(readOnly, err))
     }
-    this.standing.readOnly = readOnly
+    this.status.readOnly = readOnly
   }
 
   /** The free space; 0 if the disk does not report it. */

@@ -19,7 +19,7 @@ export interface LinkOwnerParts {
   /** Answers the calls of a front of another node. @param gone aborts when the link has ended */
   calls(front: () => CallingFront, gone: AbortSignal): Handlers<NodeCalls>
   threads: ShardThreads
-  standing: Pick<HostStatus, 'readOnly'>
+  status: Pick<HostStatus, 'readOnly'>
   lease: LeaseMemory
   /** How long a node may answer without receiving from this one, milliseconds. */
   linkLeaseMs: number
@@ -282,11 +282,11 @@ class OwnerLink {
    * Extends how long the other node may answer, from when it sent the ping: never beyond this node's lease.
    */
   #pong(atMs: number): void {
-    const { lease, linkLeaseMs, standing } = this.#parts
+    const { lease, linkLeaseMs, status } = this.#parts
     const nowMs = machineClock()
     const forMs = Math.max(0, Math.min(linkLeaseMs, lease.untilMs - nowMs))
     if (forMs > 0) this.#mayAnswerUntilMs = nowMs + linkLeaseMs * LEASE_MARGIN
-    const pong: ToFront = { kind: 'pong', atMs, forMs, readOnly: standing.readOnly }
+    const pong: ToFront = { kind: 'pong', atMs, forMs, readOnly: status.readOnly }
     this.#link.sendUrgent(pong)
   }
 

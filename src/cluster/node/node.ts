@@ -46,7 +46,7 @@ export interface NodeParts {
 
 /** What a node needs to take over shards. */
 export interface BeginParts extends Pick<LinkOwnerParts, 'calls'> {
-  standing: HostStatus
+  status: HostStatus
   /** The links of the main thread to other nodes. */
   peers: Peers
   /** Operations on the shards of this process. */
@@ -167,13 +167,13 @@ export class ClusterNode implements ClusterAccess {
   }
 
   /** Starts taking a share of the shards, and accepting links of other nodes to them. */
-  begin({ calls, standing, peers, shards }: BeginParts): void {
+  begin({ calls, status, peers, shards }: BeginParts): void {
     const { directory, log, lost, settings } = this.#parts
     const { node, leaseSecs, copies } = settings
     const owner = new LinkOwner({
       calls,
       threads: shards.threads,
-      standing,
+      status,
       lease: this.lease,
       linkLeaseMs: Math.min(limits.linkLeaseMs, (leaseSecs * 1_000) / 2),
       own: { node, incarnation: this.#membership.incarnation },
@@ -206,7 +206,7 @@ export class ClusterNode implements ClusterAccess {
       },
       offer: (to, shard) => owner.offer(to, shard),
     })
-    this.#begun = { shards: own, peers, standing }
+    this.#begun = { shards: own, peers, status }
     this.followPeers((notices) => peers.follow(notices))
     own.begin(!this.hasOthers)
   }
@@ -342,7 +342,7 @@ export class ClusterNode implements ClusterAccess {
   #refuse(reason: string): void {
     if (this.refuses || this.#begun === undefined) return
     this.#begun.refusedFor = reason
-    this.#begun.standing.refuseAll(refuse('unavailable', reason))
+    this.#begun.status.refuseAll(refuse('unavailable', reason))
     const { log } = this.#parts
     log.fatal({ reason }, 'this node of the cluster refuses to serve')
     void this.stepDown(0)

@@ -13,7 +13,7 @@ import type { Peers } from '../links/peers.js'
 export interface StartedNode {
   shards: ClusterShards
   peers: Peers
-  standing: HostStatus
+  status: HostStatus
   /** Why it refuses to serve: a log has lost segments that it knows to be durable. */
   refusedFor?: string
 }
@@ -55,16 +55,16 @@ export class ClusterRow {
       servesSinceMs: this.#servesSinceMs,
       lagSecs: owned.length === count ? undefined : lagSecs,
       isReady: this.#isReady(members, begun) && !begun.shards.isStopping,
-      isFull: begun.standing.readOnly,
+      isFull: begun.status.readOnly,
     })
   }
 
-  #isReady(members: readonly Member[], { shards, peers, standing }: StartedNode): boolean {
+  #isReady(members: readonly Member[], { shards, peers, status }: StartedNode): boolean {
     const linked = peers.open
     return this.#readiness.look({
       nowMs: machineClock(),
       ownsAny: shards.owned.length > 0,
-      isFull: standing.readOnly,
+      isFull: status.readOnly,
       lagMs: shards.lagSecs * 1_000,
       others: this.#others(members).map((member) => {
         const { isReady, owned = [] } = decodeReport(member)

@@ -28,9 +28,9 @@ export interface FrontWorkerData {
   auth: { license: License | undefined; mailOn: boolean } | undefined
   /** Memory of `LeaseMemory`; undefined outside a cluster. */
   lease: SharedArrayBuffer | undefined
-  /** Memory of `Heartbeat`, `Standing` and `Bounds`. */
+  /** Memory of `Heartbeat`, `ServerStatus` and `Bounds`. */
   heartbeat: SharedArrayBuffer
-  standing: SharedArrayBuffer
+  status: SharedArrayBuffer
   bounds: BoundsMemory
 }
 

@@ -58,7 +58,7 @@ type Front = Awaited<ReturnType<typeof makeFront>>
 /** Creates a front that has joined no shard and does not listen yet. */
 async function makeFront(given: FrontWorkerData, { calls, log }: FrontOwn) {
   const { config, connectionsMax } = given
-  const standing = new ServerStatus(given.standing)
+  const status = new ServerStatus(given.status)
   const failed = (error: unknown) => log.error({ err: error }, 'a call to the main thread failed')
   const shards = new Shards(given.shards, {
     cacheBytesMax: Math.floor(config.recordCacheBytes / config.fronts),
@@ -83,7 +83,7 @@ async function makeFront(given: FrontWorkerData, { calls, log }: FrontOwn) {
           log,
           services: remoteAuthServices(calls, gate, given.auth),
         })
-  const readOnly = () => standing.readOnly
+  const readOnly = () => status.readOnly
   shards.isReadOnly = readOnly
   const keys = new ApiKeySync({ shards, keys: parts.apiKeys, readOnly, nowMs: systemClock })
   shards.follow(frontListener({ ...parts, log, keys, auth }))
@@ -93,7 +93,7 @@ async function makeFront(given: FrontWorkerData, { calls, log }: FrontOwn) {
     directory: { rootKeyDigest: Buffer.from(given.rootKeyDigest) },
     routes,
     parts,
-    standing,
+    status,
     services: remoteServices(calls, given),
     auth,
     pages,

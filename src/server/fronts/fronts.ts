@@ -37,7 +37,7 @@ interface FrontsParts {
 interface MakeFrontsParts extends Omit<FrontsParts, 'config' | 'threads'> {
   directory: DataDirectory
   parts: Parts
-  standing: ServerStatus
+  status: ServerStatus
   /** Absent outside a cluster. */
   lease: LeaseMemory | undefined
   /** Absent while the auth add-on is off. */
@@ -46,7 +46,7 @@ interface MakeFrontsParts extends Omit<FrontsParts, 'config' | 'threads'> {
 
 /** Creates the additional fronts; undefined if the main thread is the only front. */
 export function makeFronts(config: Config, around: MakeFrontsParts): Fronts | undefined {
-  const { directory, parts, standing, lease, auth } = around
+  const { directory, parts, status, lease, auth } = around
   const { threads, connectionsMax, stageFolder, boundsMemory: bounds } = parts
   if (bounds === undefined) return undefined
   const { masterSeed, tokenEra, rootKeyDigest, shards } = directory
@@ -61,7 +61,7 @@ export function makeFronts(config: Config, around: MakeFrontsParts): Fronts | un
       stageFolder,
       hasServerLog: parts.serverLog !== undefined,
       auth: auth && { license: auth.license, mailOn: auth.mailOn },
-      standing: standing.memory,
+      status: status.memory,
       lease: lease?.memory,
       bounds,
     },
