@@ -87,7 +87,7 @@ describe('a planted word', () => {
   const examples =
     'tells; an asker; askAll; nobody; a stranger; a straggler; last-beat; the silence; it hears; a room; laid; booked; spoilt; ' +
     'meanwhile; anew; at once; for good; in\n * turn; logs that once; of its own; by the hand of; isGone; is no lease; ' +
-    'mayGoOn; STANDS_BY; takes its turn; lets go; giveUp; handedOver; sorts out; mailSettle; linesOnArrival'
+    'mayGoOn; standing; STANDS_BY; takes its turn; lets go; giveUp; handedOver; sorts out; mailSettle; linesOnArrival'
 
   it('is found for each word of the list', () => {
     const texts = examples.split('; ')
