@@ -54,7 +54,7 @@ describe.skipIf(noPostgres)('the nodes of a cluster', () => {
     if (row === undefined) throw new Error(`Expected ${name} to join`)
     return row
   }
-  const next = (row: Member, owns = '{}'): Member => ({ ...row, heartbeat: row.heartbeat + 1, owns })
+  const next = (row: Member, report = '{}'): Member => ({ ...row, heartbeat: row.heartbeat + 1, report })
 
   it('join under a name once, and again after they were expelled, with a later incarnation', async () => {
     const nodes = await table()
@@ -70,7 +70,7 @@ describe.skipIf(noPostgres)('the nodes of a cluster', () => {
       ended: first.incarnation,
       heartbeat: 0,
       address: 'elsewhere:1',
-      owns: '{}',
+      report: '{}',
     })
     expect(again?.incarnation).toBeGreaterThan(first.incarnation)
     expect(await rowOf(nodes, 'a')).toEqual(again)

@@ -75,7 +75,7 @@ export class NodeTable {
     if (isVerified && before.row.alive) return undefined
     const ended = isVerified ? before.row.incarnation : 0
     const incarnation = Math.max(ended + 1, this.#clock())
-    const row: Member = { ...about, incarnation, ended, heartbeat: 0, alive: true, owns: '{}' }
+    const row: Member = { ...about, incarnation, ended, heartbeat: 0, alive: true, report: '{}' }
     const isThere = before === undefined ? this.#add(row) : this.#replace(before.columns, row)
     return (await isThere).rows === 1 ? row : undefined
   }
@@ -129,7 +129,7 @@ export class NodeTable {
       throw tooManyAlive(limits.clusterNodeRowsMax)
     return rows.map((found) => {
       const { incarnation, ended, beat, mac, ...more } = found
-      const { format_max: formatMax, settings_digest: settingsDigest, ...others } = more
+      const { format_max: formatMax, settings_digest: settingsDigest, owns: report, ...others } = more
       const row: Member = {
         ...others,
         incarnation: Number(incarnation),
@@ -137,6 +137,7 @@ export class NodeTable {
         heartbeat: Number(beat),
         formatMax,
         settingsDigest,
+        report,
       }
       return { row, mac, columns: columnsAsStored(found) }
     })
@@ -158,8 +159,8 @@ const tooManyAlive = (most: number) =>
   )
 
 function valuesOf(row: Member): RowValue[] {
-  const { node, incarnation, ended, heartbeat, alive, address, formatMax, settingsDigest, owns } = row
-  return [node, incarnation, ended, heartbeat, alive, address, formatMax, settingsDigest, owns]
+  const { node, incarnation, ended, heartbeat, alive, address, formatMax, settingsDigest, report } = row
+  return [node, incarnation, ended, heartbeat, alive, address, formatMax, settingsDigest, report]
 }
 
 type StoredNodeRow = Checked<typeof areRows>[number]

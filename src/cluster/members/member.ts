@@ -12,8 +12,8 @@ export interface Member {
   /** The newest format of segments that it reads. */
   formatMax: number
   settingsDigest: string
-  /** The report of the node, JSON. */
-  owns: string
+  /** What the node reports, JSON; the column `owns`. */
+  report: string
 }
 
 /** What a node states about itself when it joins. */

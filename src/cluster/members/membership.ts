@@ -68,7 +68,7 @@ export class Membership {
   #own: Member | undefined
   readonly #known = new KnownRows()
   #faults: readonly RowFault[] = []
-  #owns = '{}'
+  #report = '{}'
   #clock: { aheadMs: number; offsetMs: number } | undefined
   #confirmedAtMs = -Infinity
   #members: readonly Member[] = []
@@ -116,8 +116,8 @@ export class Membership {
   }
 
   /** The report of this node, sent with the next heartbeat. */
-  set owns(text: string) {
-    this.#owns = text
+  set report(text: string) {
+    this.#report = text
   }
 
   /**
@@ -274,7 +274,7 @@ export class Membership {
   async #sendHeartbeat(table: MemberTable, last: Member): Promise<HeartbeatOutcome> {
     const { nowMs, lease, leaseMs } = this.#parts
     const [sentAtMs, wallMs] = [nowMs(), systemClock()]
-    const next: Member = { ...last, heartbeat: last.heartbeat + 1, owns: this.#owns }
+    const next: Member = { ...last, heartbeat: last.heartbeat + 1, report: this.#report }
     this.#own = last
     const outcome = await this.#within(table, table.heartbeat(last, next))
     if (outcome !== 'missed') this.#own = next

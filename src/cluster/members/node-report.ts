@@ -41,8 +41,8 @@ export function encodeReport(report: NodeReport): string {
 }
 
 /** Decodes the report in a node's row. @returns a report with an empty version if the row has none */
-export function decodeReport({ owns }: Pick<Member, 'owns'>): NodeReport {
-  const report = parsed(owns)
+export function decodeReport({ report: text }: Pick<Member, 'report'>): NodeReport {
+  const report = parsed(text)
   return isReport(report) ? report : emptyReport
 }
 
@@ -58,12 +58,12 @@ export function leaseMsOf(member: Pick<Member, 'settingsDigest'>): number {
 }
 
 /** Builds and settings in which nodes differ: a sentence for each, without a full stop. */
-export function differences(nodes: readonly Pick<Member, 'node' | 'settingsDigest' | 'owns'>[]): string[] {
+export function differences(nodes: readonly Pick<Member, 'node' | 'settingsDigest' | 'report'>[]): string[] {
   const sorted = nodes.toSorted((one, other) => (one.node < other.node ? -1 : 1))
   return [...buildDifferences(sorted), ...settingDifferences(sorted)]
 }
 
-function buildDifferences(nodes: readonly Pick<Member, 'node' | 'owns'>[]): string[] {
+function buildDifferences(nodes: readonly Pick<Member, 'node' | 'report'>[]): string[] {
   const builds = nodes
     .map((member) => ({ node: member.node, version: decodeReport(member).version }))
     .filter(({ version }) => version !== '')
@@ -84,7 +84,7 @@ function settingDifferences(nodes: readonly Pick<Member, 'node' | 'settingsDiges
 }
 
 /** What is wrong with live nodes, by their reports: a sentence for each, without a full stop. */
-export function nodeProblems(nodes: readonly Pick<Member, 'node' | 'owns'>[]): string[] {
+export function nodeProblems(nodes: readonly Pick<Member, 'node' | 'report'>[]): string[] {
   return nodes.flatMap((row) => {
     const { refuses, isFull, clockAheadMs } = decodeReport(row)
     const clock = clockWarning(clockAheadMs)

@@ -362,7 +362,7 @@ export class ClusterNode implements ClusterAccess {
   /** Updates the report that the next heartbeat sends. */
   #updateReport(): void {
     const own = { link: this.#linkAddress, clockAheadMs: this.#membership.clock?.aheadMs }
-    this.#membership.owns = this.#row.text(own, this.members, this.#begun)
+    this.#membership.report = this.#row.text(own, this.members, this.#begun)
     this.#begun?.shards.step()
   }
 

@@ -100,7 +100,7 @@ function tableOf({ time, rows, node, rules }: TableAccess): MemberTable {
     all: () => request(() => ({ members: [...rows.values()].map((row) => ({ ...row })), faults: [] })),
     join: (about) =>
       request(() => {
-        const row: Member = { ...about, incarnation: 1, ended: 0, heartbeat: 0, alive: true, owns: '{}' }
+        const row: Member = { ...about, incarnation: 1, ended: 0, heartbeat: 0, alive: true, report: '{}' }
         rows.set(about.node, { ...row })
         return row
       }),

@@ -11,7 +11,7 @@ const row = (some: Partial<Member>): Member => ({
   address: '',
   formatMax: 1,
   settingsDigest: '',
-  owns: '{}',
+  report: '{}',
   ...some,
 })
 const rows = (...members: Member[]) => ({ members, faults: [] })

@@ -7,13 +7,13 @@ import {
   encodeSettings,
 } from '../../../../src/cluster/members/node-report.js'
 
-const member = (node: string, settingsDigest: string) => ({ node, settingsDigest, owns: '' })
+const member = (node: string, settingsDigest: string) => ({ node, settingsDigest, report: '' })
 
 describe('the report of a node', () => {
   it('is decoded as it was encoded', () => {
     const serving = { version: '1', servesSinceMs: 5 }
-    expect(decodeReport({ owns: encodeReport(serving) })).toEqual(serving)
-    expect(decodeReport({ owns: encodeReport({ version: '1', lagSecs: 0.5 }) })).toEqual({
+    expect(decodeReport({ report: encodeReport(serving) })).toEqual(serving)
+    expect(decodeReport({ report: encodeReport({ version: '1', lagSecs: 0.5 }) })).toEqual({
       version: '1',
       lagSecs: 0.5,
     })
@@ -21,8 +21,8 @@ describe('the report of a node', () => {
   })
 
   it('is empty if the row has something else, such as text inserted into the database', () => {
-    for (const owns of ['', '{}', 'null', '[1]', '{"version":1}', '{"version":"1","lagSecs":"x"}'])
-      expect(decodeReport({ owns })).toEqual({ version: '' })
+    for (const report of ['', '{}', 'null', '[1]', '{"version":1}', '{"version":"1","lagSecs":"x"}'])
+      expect(decodeReport({ report })).toEqual({ version: '' })
     for (const settingsDigest of ['', 'null', '7', 'lease 10', '{"SERVICE_CLUSTER_LEASE_SECS":"x"}'])
       expect(leaseMsOf({ settingsDigest })).toBe(0)
   })
@@ -44,7 +44,7 @@ describe('the report of a node', () => {
   it('differs by build, also if the versions are the same, once each node has reported its build', () => {
     const running = (node: string, version: string) => ({
       ...member(node, encodeSettings(10, {})),
-      owns: encodeReport({ version }),
+      report: encodeReport({ version }),
     })
     expect(differences([running('b', '1.0.0+two'), running('a', '1.0.0+one')])).toEqual([
       'Nodes run different builds, between which there are no links: a 1.0.0+one, b 1.0.0+two',
