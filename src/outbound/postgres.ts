@@ -102,17 +102,17 @@ export function connectPostgres(
 
 async function connectOne({ url, store }: PostgresTarget, signal: AbortSignal): Promise<SinkConnection> {
   signal.throwIfAborted()
-  const made = makeClient({
+  const opened = makeClient({
     connectionString: url,
     fallback_application_name: 'strandfast',
     connectionTimeoutMillis: limits.sinkConnectMs,
     query_timeout: limits.sinkReplyMs,
   })
-  const { client, socket } = made
+  const { client, socket } = opened
   const abort = () => socket.destroy()
   signal.addEventListener('abort', abort)
   socket.once('close', () => signal.removeEventListener('abort', abort))
-  const connection = new PostgresConnection(made, store)
+  const connection = new PostgresConnection(opened, store)
   try {
     await client.connect()
     await requireWritable(client)

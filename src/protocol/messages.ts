@@ -236,7 +236,7 @@ export interface ReplyOutcome {
   body: string
   replayed?: boolean
   /** Whether it shows a deleted or erased record. */
-  gone?: true
+  deleted?: true
 }
 
 /**

@@ -87,16 +87,16 @@ export function makeFrontParts({
   decoder,
   bounds,
   stageFolder,
-  ...made
+  ...around
 }: FrontPartsOptions): FrontParts {
   const streams = new StreamHub(shards, bounds.streams)
   const uploads = new OpenUploads(bounds.bodies)
   const apiKeys = new ApiKeys((principalId) => {
     streams.endPrincipal(principalId)
     uploads.endPrincipal(principalId)
-    made.revokeTickets?.(principalId)
+    around.revokeTickets?.(principalId)
   })
-  const tickets = made.tickets(apiKeys)
+  const tickets = around.tickets(apiKeys)
   const buffers = new BodyBuffers()
   const slices = new FrontSlices()
   const counts = new RequestCounts()
@@ -145,8 +145,8 @@ interface MainParts {
 }
 
 /** Creates the parts of the main thread. */
-export function makeParts(config: Config, made: MainParts): Parts {
-  const { directory, threads, lease, listener, log } = made
+export function makeParts(config: Config, around: MainParts): Parts {
+  const { directory, threads, lease, listener, log } = around
   const max = connectionsMax(config.connectionsMax, directory.shards)
   const settings = boundSettings(config, max)
   const memory = config.fronts === 1 ? undefined : allocateBounds(settings)
@@ -167,7 +167,7 @@ export function makeParts(config: Config, made: MainParts): Parts {
     threads,
     readers,
     tickets,
-    serverLog: serverLogOf(config, made),
+    serverLog: serverLogOf(config, around),
     sink: sinkOf(config, directory, log),
     pools: [readers, decoder],
     connectionsMax: max,

@@ -85,8 +85,8 @@ export async function makeServer(config: Config, directory: DataDirectory, log: 
   const shared = fronts !== undefined
   const http = new HttpPort(() => listen({ ...config, connections }, { routes, shared }, handling))
   // For the fronts of other nodes, which need the services of this node only.
-  const calls: BeginParts['calls'] = (front, gone) =>
-    mainCalls({ parts, services: own, auth: authServices }, front, gone)
+  const calls: BeginParts['calls'] = (front, ended) =>
+    mainCalls({ parts, services: own, auth: authServices }, front, ended)
   const more = { auth, authServices, license, cluster, reach, calls, fronts, http }
   return { config, directory, log, end, state, parts, keys, proposals, control, ...more }
 }

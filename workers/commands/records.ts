@@ -182,7 +182,7 @@ function recordGet(state: ShardState, command: CommandOf<'recordGet'>): Outcome 
     kind: 'reply',
     status: 200,
     body: recordView(record, publicKeyOf(agent, record.keyIndex), deleted),
-    ...((deleted || record.erased === true) && ({ gone: true } as const)),
+    ...((deleted || record.erased === true) && ({ deleted: true } as const)),
   }
 }
 

@@ -47,10 +47,10 @@ export async function* checkDatabase(urls: readonly string[]): AsyncGenerator<Da
   yield servers
   if (servers.level === 'fail') return
   for (const check of serverChecks) yield await runCheck(check, bench)
-  const made = await runCheck(createTables, bench)
-  yield made
+  const created = await runCheck(createTables, bench)
+  yield created
   try {
-    if (made.level !== 'ok') return
+    if (created.level !== 'ok') return
     for (const check of tableChecks) yield await runCheck(check, bench)
   } finally {
     // Also if the caller stops iterating.

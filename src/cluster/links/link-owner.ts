@@ -16,8 +16,8 @@ import type { CallingFront, HostStatus, NodeCalls, PeerCalls } from '../host.js'
 
 /** Dependencies of the owner's side of links. */
 export interface LinkOwnerParts {
-  /** Answers the calls of a front of another node. @param gone aborts when the link has ended */
-  calls(front: () => CallingFront, gone: AbortSignal): Handlers<NodeCalls>
+  /** Answers the calls of a front of another node. @param ended aborts when the link has ended */
+  calls(front: () => CallingFront, ended: AbortSignal): Handlers<NodeCalls>
   threads: ShardThreads
   status: Pick<HostStatus, 'readOnly'>
   lease: LeaseMemory

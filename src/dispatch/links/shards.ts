@@ -217,7 +217,7 @@ export class Shards {
       return
     }
     this.sendTo(this.shardOf(command.agent), command, (outcome, _proven, isLate) => {
-      const isCurrent = outcome.kind === 'reply' && outcome.gone !== true && isLate !== true
+      const isCurrent = outcome.kind === 'reply' && outcome.deleted !== true && isLate !== true
       if (isCurrent) this.#records.keep(command, outcome.body)
       receive(outcome)
     })

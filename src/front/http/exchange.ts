@@ -328,7 +328,7 @@ export class Exchange {
   }
 
   #disconnected(): void {
-    this.#last?.gone()
+    this.#last?.disconnected()
     this.#body?.closed()
     if (!this.#open) return
     this.#finish(0)

@@ -73,7 +73,7 @@ export class LastAnswer {
     setImmediate(() => this.#finish())
   }
 
-  gone(): void {
+  disconnected(): void {
     this.#closed = true
     clearTimeout(this.#lingering)
     this.#onEnd?.()

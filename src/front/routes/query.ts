@@ -250,7 +250,7 @@ async function byHash(queried: QueriedAgent, text: string, context: RouteContext
   const outcome = await context.request(queried.agent, { kind: 'recordGet', ...queried, hash })
   if ('code' in outcome && outcome.code === 'record_not_found') return resultPage([], null)
   if (outcome.kind !== 'reply') return unexpected(outcome)
-  return resultPage(outcome.gone === true ? [] : [Buffer.from(outcome.body)], null)
+  return resultPage(outcome.deleted === true ? [] : [Buffer.from(outcome.body)], null)
 }
 
 export const queryRoutes = [query]

@@ -22,18 +22,18 @@ const unknownKey = refuse('unauthorized', 'Unknown key')
 
 /**
  * Handlers for the calls of one front, run in the main thread.
- * @param gone aborts when the front has ended while the process continues; its tickets are released then
+ * @param ended aborts when the front has ended while the process continues; its tickets are released then
  */
 export function mainCalls(
   { parts, services, auth }: MainCallParts,
   front: () => CallingFront,
-  gone?: AbortSignal,
+  ended?: AbortSignal,
 ): Handlers<MainCalls> {
   const { tickets, apiKeys, readers, decoder } = parts
   const { readiness, server, metrics, metricFamilies, lastUses, logHead } = services
   /** Releases of the tickets that streams of the front hold. */
   const holds = new Map<number, () => void>()
-  gone?.addEventListener('abort', () => {
+  ended?.addEventListener('abort', () => {
     for (const release of holds.values()) release()
     holds.clear()
   })
@@ -51,7 +51,7 @@ export function mainCalls(
     },
     ticketHold({ ticket, principal, hold }) {
       const release = tickets.hold(ticket, principal)
-      if (gone?.aborted === true) release?.()
+      if (ended?.aborted === true) release?.()
       else if (release !== undefined) holds.set(hold, release)
     },
     ticketRelease(hold) {

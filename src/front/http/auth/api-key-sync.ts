@@ -59,9 +59,9 @@ export class ApiKeySync {
     keys.keepOnly(storedIds)
   }
 
-  apply({ created: made, removed: gone }: ApiKeyChanges): void {
-    for (const row of made) this.#parts.keys.add(row)
-    for (const keyId of gone) this.#parts.keys.remove(keyId)
+  apply({ created, removed }: ApiKeyChanges): void {
+    for (const row of created) this.#parts.keys.add(row)
+    for (const keyId of removed) this.#parts.keys.remove(keyId)
   }
 
   async stop(): Promise<void> {

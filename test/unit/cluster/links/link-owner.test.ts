@@ -37,7 +37,7 @@ async function startOwner({ isMember = true }: { isMember?: boolean | Error } = 
     },
     services: { lastUses: (ids: readonly string[]) => ids.map(() => Date.now()) },
   } as unknown as MainCallParts
-  const calls: LinkOwnerParts['calls'] = (front, gone) => mainCalls(served, front, gone)
+  const calls: LinkOwnerParts['calls'] = (front, ended) => mainCalls(served, front, ended)
   const parts = {
     calls,
     threads: { shards: { count: 0 }, leave() {} },
