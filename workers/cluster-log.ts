@@ -106,9 +106,9 @@ async function append(
 ): Promise<LogAnswer> {
   const { register, shard, known } = context
   const sinceMs = steadyClock()
-  const outcome = await register.append(placeOf(before), {
+  const outcome = await register.append(positionOf(before), {
     shard,
-    ...placeOf(after),
+    ...positionOf(after),
     header,
     parts: parts.map(({ blocks, state }) => ({
       blocks: bufferOf(blocks),
@@ -124,7 +124,7 @@ async function append(
   if (outcome.kind === 'lost') return { kind: 'appended', result: 'lost', reason: await lossText(context) }
   try {
     // Before the shard acknowledges anything.
-    if (outcome.kind === 'durable') await recordDurable(known, placeOf(after))
+    if (outcome.kind === 'durable') await recordDurable(known, positionOf(after))
   } catch (error) {
     const reason = `this node could not record that the segment is durable: ${describeDatabaseError(error)}`
     return { kind: 'appended', result: 'unknown', reason }
@@ -154,7 +154,7 @@ async function compareEnd({
 }
 
 async function isInLog({ register, shard }: RequestContext, name: SegmentName): Promise<boolean> {
-  const { number: segment, hash } = placeOf(name)
+  const { number: segment, hash } = positionOf(name)
   const there = await register.use((session) => hashOf(session, statements, { shard, segment }))
   return there?.equals(hash) === true
 }
@@ -166,13 +166,13 @@ async function isInLog({ register, shard }: RequestContext, name: SegmentName): 
  */
 async function recordDurable(
   path: string | undefined,
-  place: SegmentPosition,
+  position: SegmentPosition,
   synced: 'now' | 'soon' = 'now',
 ): Promise<void> {
   if (path === undefined) return
   const end = endAt(path)
   try {
-    await end.record(place)
+    await end.record(position)
     if (synced === 'now') await end.synced
   } catch (error) {
     ends.delete(path)
@@ -209,7 +209,7 @@ async function confirmOrRead(
   if (request.kind === 'confirm') {
     const { there, durable } = request
     const isThere = there === null || (await isInLog({ register, shard }, there))
-    if (isThere && durable !== null) await recordDurable(known, placeOf(durable), 'soon')
+    if (isThere && durable !== null) await recordDurable(known, positionOf(durable), 'soon')
     return { kind: 'confirmed', isThere }
   }
   if (request.kind === 'isAlive') {
@@ -245,7 +245,7 @@ async function accessCheckpoint(
   }
 }
 
-function placeOf({ segment, hash }: SegmentName): SegmentPosition {
+function positionOf({ segment, hash }: SegmentName): SegmentPosition {
   return { number: segment, hash: bufferOf(hash) }
 }
 

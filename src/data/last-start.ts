@@ -13,26 +13,28 @@ const MACHINE_IDS = ['/etc/machine-id', '/var/lib/dbus/machine-id']
 /**
  * The last incarnation of a node on this directory, whose process has certainly ended, because this process
  * has the lock.
- * @param place where this process runs, as `placementOf` returns it
+ * @param location where this process runs, as `locationOf` returns it
  * @returns undefined if the directory was last used elsewhere, for example before a copy: the process may
  * still run there
  */
 export function endedIncarnation(
   dataDir: string,
   node: string,
-  place = placeOf(dataDir),
+  location = locationOf(dataDir),
 ): number | undefined {
-  const [name, incarnation, lastPlace] = readIfExists(join(dataDir, file))?.trim().split(' ') ?? []
-  return name === node && place !== undefined && lastPlace === place ? Number(incarnation) : undefined
+  const [name, incarnation, lastLocation] = readIfExists(join(dataDir, file))?.trim().split(' ') ?? []
+  return name === node && location !== undefined && lastLocation === location
+    ? Number(incarnation)
+    : undefined
 }
 
 /** Records the incarnation of a node that uses the directory. */
 export function noteIncarnation(
   dataDir: string,
   own: { node: string; incarnation: number },
-  place = placeOf(dataDir),
+  location = locationOf(dataDir),
 ): void {
-  writeDurably(join(dataDir, file), `${own.node} ${own.incarnation} ${place ?? 'unknown'}\n`)
+  writeDurably(join(dataDir, file), `${own.node} ${own.incarnation} ${location ?? 'unknown'}\n`)
 }
 
 /**
@@ -40,7 +42,7 @@ export function noteIncarnation(
  * another inode.
  * @returns undefined if the operating system does not identify its boot
  */
-function placeOf(dataDir: string): string | undefined {
+function locationOf(dataDir: string): string | undefined {
   const boot = readIfExists(BOOT_ID)?.trim()
   if (boot === undefined) return undefined
   const machine = MACHINE_IDS.map((path) => readIfExists(path)?.trim()).find(Boolean) ?? hostname()

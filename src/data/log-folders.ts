@@ -116,42 +116,42 @@ function linkOf(path: string): string | undefined {
 
 /** Completes or undoes an interrupted move. */
 function recoverMove(store: string): void {
-  const [place, moving] = [join(store, logFolder), join(store, MOVING)]
+  const [logPath, moving] = [join(store, logFolder), join(store, MOVING)]
   if (!existsSync(moving)) return
-  if (lstatSync(place, { throwIfNoEntry: false }) === undefined) renameSync(moving, place)
+  if (lstatSync(logPath, { throwIfNoEntry: false }) === undefined) renameSync(moving, logPath)
   else rmSync(moving, { recursive: true })
   syncDirectory(store)
 }
 
 /** Moves the log of a store to another folder, unless it is there. */
 function moveOut(store: string, folder: string): void {
-  const place = join(store, logFolder)
-  if (existsSync(folder) && existsSync(place) && realpathSync(folder) === realpathSync(place)) return
-  const before = linkOf(place)
+  const logPath = join(store, logFolder)
+  if (existsSync(folder) && existsSync(logPath) && realpathSync(folder) === realpathSync(logPath)) return
+  const before = linkOf(logPath)
   // The folder is a leftover of this program, because the store links elsewhere.
   rmSync(folder, { recursive: true, force: true })
-  copyLog(place, folder)
-  const link = place + unfinishedSuffix
+  copyLog(logPath, folder)
+  const link = logPath + unfinishedSuffix
   rmSync(link, { force: true })
   symlinkSync(folder, link, 'junction')
-  if (before === undefined && existsSync(place)) renameSync(place, join(store, MOVING))
-  renameSync(link, place)
+  if (before === undefined && existsSync(logPath)) renameSync(logPath, join(store, MOVING))
+  renameSync(link, logPath)
   syncDirectory(store)
   rmSync(before ?? join(store, MOVING), { recursive: true, force: true })
 }
 
 /** Moves the log of a store beside it, unless it is there. */
 function moveIn(store: string): void {
-  const place = join(store, logFolder)
-  const before = linkOf(place)
+  const logPath = join(store, logFolder)
+  const before = linkOf(logPath)
   if (before === undefined) return
-  const copy = place + unfinishedSuffix
+  const copy = logPath + unfinishedSuffix
   rmSync(copy, { recursive: true, force: true })
-  copyLog(place, copy)
+  copyLog(logPath, copy)
   renameSync(copy, join(store, MOVING))
   syncDirectory(store)
-  rmSync(place)
-  renameSync(join(store, MOVING), place)
+  rmSync(logPath)
+  renameSync(join(store, MOVING), logPath)
   syncDirectory(store)
   rmSync(before, { recursive: true, force: true })
 }

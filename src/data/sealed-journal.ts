@@ -14,7 +14,7 @@ export interface JournalSettings {
   path: string
   /** 32 bytes. */
   masterSeed: Uint8Array
-  place: SealContext
+  context: SealContext
   random: RandomBytes
   /** The maximum size of the file, bytes; further values are not stored. */
   bytesMax: number
@@ -94,10 +94,10 @@ export class SealedJournal {
   }
 
   #append(keys: readonly string[]): void {
-    const { masterSeed, place, random } = this.#settings
+    const { masterSeed, context, random } = this.#settings
     const values = keys.map((key) => [key, this.#source?.valueOf(key) ?? null])
     const secret = Buffer.from(JSON.stringify(values))
-    const line = `${seal(masterSeed, { ...place, secret }, random).toString('base64')}\n`
+    const line = `${seal(masterSeed, { ...context, secret }, random).toString('base64')}\n`
     if (this.#file !== undefined) writeSync(this.#file, line)
     this.#bytes += line.length
   }
@@ -118,9 +118,9 @@ export class SealedJournal {
   }
 
   #unseal(line: string): [key: string, value: unknown][] {
-    const { masterSeed, place } = this.#settings
+    const { masterSeed, context } = this.#settings
     try {
-      const values: unknown = JSON.parse(unseal(masterSeed, place, Buffer.from(line, 'base64')).toString())
+      const values: unknown = JSON.parse(unseal(masterSeed, context, Buffer.from(line, 'base64')).toString())
       return Array.isArray(values) ? values.filter(isEntry) : []
     } catch {
       // Truncated, or sealed under another seed.

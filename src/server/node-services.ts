@@ -53,7 +53,7 @@ export function clusterServices(
       // A node that is ending counts as having none.
       const elsewhere = [...peers.open.values()].map((link) => link.call('lastUses', keyIds).catch(() => []))
       const all = await Promise.all([own.lastUses(keyIds), ...elsewhere])
-      return keyIds.map((_keyId, place) => Math.max(...all.map((uses) => uses[place] ?? 0)))
+      return keyIds.map((_keyId, index) => Math.max(...all.map((uses) => uses[index] ?? 0)))
     },
     logHead:
       own.logHead &&

@@ -217,7 +217,7 @@ function ticketFile({ path, masterSeed, rootKeyDigest, tokenEra }: DataDirectory
   return new SealedJournal({
     path: join(path, 'stream-tickets'),
     masterSeed,
-    place: {
+    context: {
       purpose: 'strandfast/stream-tickets/v1',
       owner: Buffer.concat([rootKeyDigest, Buffer.from(String(tokenEra))]),
     },

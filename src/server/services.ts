@@ -73,7 +73,7 @@ export function mainServices(config: Config, around: ServiceParts): Services {
     },
     async lastUses(keyIds) {
       const all = [parts.apiKeys.lastUses(keyIds), ...((await fronts?.lastUses(keyIds)) ?? [])]
-      return keyIds.map((_keyId, place) => Math.max(...all.map((uses) => uses[place] ?? 0)))
+      return keyIds.map((_keyId, index) => Math.max(...all.map((uses) => uses[index] ?? 0)))
     },
     logHead: serverLog === undefined ? undefined : (head) => serverLog.logHead(head),
   }

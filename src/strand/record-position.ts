@@ -24,9 +24,9 @@ export function tieOf({ hash }: LoggedRecord): string {
 }
 
 /** Whether a record is after a position. */
-export function isAfterPosition(record: LoggedRecord, place: RecordPosition): boolean {
-  const order = compareHlc(record.hlc, place)
-  return order > 0 || (order === 0 && place.tie !== undefined && tieOf(record) > place.tie)
+export function isAfterPosition(record: LoggedRecord, position: RecordPosition): boolean {
+  const order = compareHlc(record.hlc, position)
+  return order > 0 || (order === 0 && position.tie !== undefined && tieOf(record) > position.tie)
 }
 
 export function laterPosition(a: RecordPosition, b: RecordPosition): RecordPosition {

@@ -21,7 +21,7 @@ export const mailCommands = {
 } satisfies FeatureCommands
 
 /** Mails are stored sealed, because they contain the token of a link; all other rows have only its hash. */
-const place: SealContext = { purpose: 'strandfast/mail/v1', owner: Buffer.from('outbox') }
+const sealContext: SealContext = { purpose: 'strandfast/mail/v1', owner: Buffer.from('outbox') }
 
 const ID_BYTES = 16
 
@@ -76,11 +76,11 @@ function mailAttempted(state: ShardState, command: CommandOf<'mailAttempted'>, g
 
 function sealed(state: ShardState, message: OutboxMessage): Buffer {
   const secret = Buffer.from(JSON.stringify(message))
-  return seal(state.masterSeed, { ...place, secret }, state.random)
+  return seal(state.masterSeed, { ...sealContext, secret }, state.random)
 }
 
 function unsealed(state: ShardState, bytes: Buffer): OutboxMessage {
-  const message: unknown = JSON.parse(unseal(state.masterSeed, place, bytes).toString())
+  const message: unknown = JSON.parse(unseal(state.masterSeed, sealContext, bytes).toString())
   assert(isOutboxMessage(message), 'the outbox contains mails')
   return message
 }

@@ -200,11 +200,11 @@ function proposalAuthors(
   const principals = new Set<string>()
   let scanned = 0
   let last = after
-  for (const place of proposalPlaces(environment, { open: true, ...(after !== undefined && { after }) })) {
+  for (const cursor of proposalPlaces(environment, { open: true, ...(after !== undefined && { after }) })) {
     if (scanned++ >= AUTHORS_ROWS && last !== undefined)
       return { kind: 'authors', principals: [...principals], next: last }
-    last = place
-    const row = findProposal(environment, place)
+    last = cursor
+    const row = findProposal(environment, cursor)
     for (const principal of row === undefined ? [] : authorsOf(row)) principals.add(principal)
   }
   return { kind: 'authors', principals: [...principals] }
@@ -227,14 +227,14 @@ function authorsEnd(
   let scanned = 0
   let changed = 0
   let last = after
-  for (const place of proposalPlaces(environment, { open: true, ...(after !== undefined && { after }) })) {
+  for (const cursor of proposalPlaces(environment, { open: true, ...(after !== undefined && { after }) })) {
     if ((scanned++ >= AUTHORS_ROWS || changed >= CHANGES_MAX) && last !== undefined) {
       const next = last
       return () => ({ kind: 'authors', principals: [], next })
     }
-    last = place
-    if (setAside.has(setAsideName(place))) continue
-    const row = proposalAt(state, group, place)
+    last = cursor
+    if (setAside.has(setAsideName(cursor))) continue
+    const row = proposalAt(state, group, cursor)
     if (row?.state !== 'proposed' || !authorsOf(row).some((one) => ended.has(one))) continue
     const handle = (agent: Agent): Refusal | undefined => {
       if (agent.importing) return undefined
@@ -243,7 +243,7 @@ function authorsEnd(
       return skew
     }
     changed++
-    const skew = orSetAside(state, { place, handle }, group)
+    const skew = orSetAside(state, { cursor, handle }, group)
     if (skew !== undefined) return skew
   }
   return () => ({ kind: 'authors', principals: [] })
@@ -274,19 +274,19 @@ function proposalList(state: ShardState, command: CommandOf<'proposalList'>): Ou
   let last: ProposalCursor | undefined
   let scanned = 0
   let bytes = 0
-  const places = proposalPlaces(state.store.environment, {
+  const cursors = proposalPlaces(state.store.environment, {
     open: command.state === 'proposed',
     ...(command.after !== undefined && { after: command.after }),
     ...(agent !== undefined && { agentNo: agent.no }),
   })
-  for (const place of places) {
+  for (const cursor of cursors) {
     const enough = rows.length >= command.limit || bytes >= limits.pageBytesMax
     if (last !== undefined && (enough || scanned >= limits.pageScanRecordsMax)) {
       return { kind: 'proposals', rows, next: last }
     }
     scanned++
-    last = place
-    const row = findProposal(state.store.environment, place)
+    last = cursor
+    const row = findProposal(state.store.environment, cursor)
     if (row?.ofStrand === true) scanned += limits.proposalOfStrandRows - 1
     if (row?.mutation.action === 'make_api_key' && !command.keys) continue
     if (row === undefined || (command.state !== undefined && row.state !== command.state)) continue

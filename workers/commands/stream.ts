@@ -58,9 +58,9 @@ function logPage(state: ShardState, command: CommandOf<'logPage'>): Outcome {
 
 /** Whether a stream had sent a record before the number of shards changed. */
 function wasSeen(agent: string, record: StoredRecord, { seen = [] }: CommandOf<'logPage'>): boolean {
-  return seen.some((places) => {
-    const place = places[shardOf(agent, places.length)]
-    return place !== undefined && !isAfterPosition(record, place)
+  return seen.some((positions) => {
+    const position = positions[shardOf(agent, positions.length)]
+    return position !== undefined && !isAfterPosition(record, position)
   })
 }
 

@@ -14,13 +14,13 @@ export function setAsideName({ agentNo, seq }: ProposalCursor): string {
  */
 export function orSetAside<Result>(
   state: ShardState,
-  { place, handle }: { place: ProposalCursor; handle: (agent: Agent) => Result },
+  { cursor, handle }: { cursor: ProposalCursor; handle: (agent: Agent) => Result },
   group: CommitGroup,
 ): Result {
   const { agents, setAside } = state.store
-  const name = setAsideName(place)
+  const name = setAsideName(cursor)
   try {
-    const agent = findAgent(state, group, agents.nameOf(place.agentNo))
+    const agent = findAgent(state, group, agents.nameOf(cursor.agentNo))
     if (agent === undefined) throw new Error('The agent of the proposal is missing')
     // So that it is read again, also if it was changed in memory alone.
     group.touched.set(agent.name, agent)

@@ -17,18 +17,18 @@ import {
 
 /** Writes the new state of a proposal. */
 export function putProposal(group: CommitGroup, agentNo: number, row: ProposalRow): void {
-  group.changes.of(proposals).rows.set(placeName({ agentNo, seq: row.seq }), { agentNo, row })
+  group.changes.of(proposals).rows.set(cursorName({ agentNo, seq: row.seq }), { agentNo, row })
 }
 
 /** A proposal, by agent number and seq. */
 export function proposalAt(
   state: ShardState,
   group: CommitGroup,
-  place: ProposalCursor,
+  cursor: ProposalCursor,
 ): ProposalRow | undefined {
   return (
-    group.changes.find(proposals)?.rows.get(placeName(place))?.row ??
-    findProposal(state.store.environment, place)
+    group.changes.find(proposals)?.rows.get(cursorName(cursor))?.row ??
+    findProposal(state.store.environment, cursor)
   )
 }
 
@@ -91,8 +91,8 @@ export function openCount(state: ShardState, group: CommitGroup, agent: Agent): 
 export function openShares(state: ShardState, group: CommitGroup, agent: Agent): OpenShare[] {
   let stored = group.changes.of(proposals).openShares.get(agent.no)
   if (stored === undefined) {
-    const places = proposalPlaces(state.store.environment, { agentNo: agent.no, open: true })
-    const rows = [...places].flatMap((place) => findProposal(state.store.environment, place) ?? [])
+    const cursors = proposalPlaces(state.store.environment, { agentNo: agent.no, open: true })
+    const rows = [...cursors].flatMap((cursor) => findProposal(state.store.environment, cursor) ?? [])
     stored = new Map(rows.map((row) => [row.seq, shareOf(row)]))
     group.changes.of(proposals).openShares.set(agent.no, stored)
   }
@@ -109,6 +109,6 @@ function pendingOf(group: CommitGroup, agent: Agent): { row: ProposalRow }[] {
   return rows === undefined ? [] : [...rows.values()].filter(({ agentNo }) => agentNo === agent.no)
 }
 
-function placeName({ agentNo, seq }: ProposalCursor): string {
+function cursorName({ agentNo, seq }: ProposalCursor): string {
   return `${agentNo}/${seq}`
 }

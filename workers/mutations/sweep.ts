@@ -44,11 +44,11 @@ function proposalsSweep(
   const due = dueProposals(environment, {
     nowMs: state.clock(),
     limit: SWEEP_MAX + 1,
-    skips: (place) => setAside.has(setAsideName(place)),
+    skips: (cursor) => setAside.has(setAsideName(cursor)),
   })
-  for (const place of due.slice(0, SWEEP_MAX)) {
-    const handle = (agent: Agent): boolean => handleDue(state, { place, agent, sweep }, group)
-    const isBehind = orSetAside(state, { place, handle }, group)
+  for (const cursor of due.slice(0, SWEEP_MAX)) {
+    const handle = (agent: Agent): boolean => handleDue(state, { cursor, agent, sweep }, group)
+    const isBehind = orSetAside(state, { cursor, handle }, group)
     // If the clock is behind the latest records, the proposals wait for the next sweep.
     if (isBehind) return () => ({ kind: 'swept', left: false })
   }
@@ -61,21 +61,21 @@ function proposalsSweep(
 /** Applies or ends a due proposal, unless it waits. @returns whether the clock is behind the latest records */
 function handleDue(
   state: ShardState,
-  { place, agent, sweep }: { place: ProposalCursor; agent: Agent; sweep: Sweep },
+  { cursor, agent, sweep }: { cursor: ProposalCursor; agent: Agent; sweep: Sweep },
   group: CommitGroup,
 ): boolean {
   if (agent.importing) return false
-  if (findProposal(state.store.environment, place)?.state !== 'proposed') {
+  if (findProposal(state.store.environment, cursor)?.state !== 'proposed') {
     throw new Error('The due time has no valid row of an open proposal')
   }
-  const row = proposalAt(state, group, place)
+  const row = proposalAt(state, group, cursor)
   // An earlier command of the group has ended it.
   if (row?.state !== 'proposed') return false
   const proposer = standingOf(row, sweep.standings)
   const lacksStanding = row.effectiveAtMs !== undefined && proposer === undefined && canEnd(row.proposer)
   if (lacksStanding) sweep.authors.add(row.proposer)
-  if (lacksStanding || sweep.waiting.has(place.agentNo)) {
-    sweep.waiting.add(place.agentNo)
+  if (lacksStanding || sweep.waiting.has(cursor.agentNo)) {
+    sweep.waiting.add(cursor.agentNo)
     return false
   }
   if (group.reserve(recordsToResolve(state, { agent, row }, group)) !== undefined) return true

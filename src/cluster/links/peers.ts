@@ -8,7 +8,7 @@ import { PeerLink, type LinkParts } from './peer-link.js'
 export type PeersParts = Omit<LinkParts, 'own'> & {
   log: Logger
   /** Another node is about to release all its shards. */
-  peerStopping?(place: PeerAddress): void
+  peerStopping?(address: PeerAddress): void
 }
 
 /** Another node, and the link to it. */
@@ -43,16 +43,16 @@ export class Peers {
     if (this.#isOver) return
     this.#own = own
     this.#retries ??= setInterval(() => this.#connectAll(), limits.linkRetryMs)
-    const wanted = new Map(peers.map((place) => [place.node, place]))
-    for (const [node, { address: place, link }] of this.#peers) {
-      if (isSame(wanted.get(node), place)) continue
+    const wanted = new Map(peers.map((address) => [address.node, address]))
+    for (const [node, { address, link }] of this.#peers) {
+      if (isSame(wanted.get(node), address)) continue
       this.#peers.delete(node)
       link?.close('the node is not alive any more')
     }
-    for (const place of peers) {
-      if (this.#peers.has(place.node)) continue
-      this.#peers.set(place.node, {
-        address: place,
+    for (const address of peers) {
+      if (this.#peers.has(address.node)) continue
+      this.#peers.set(address.node, {
+        address,
         link: undefined,
         isConnecting: false,
         triedAtMs: -Infinity,
@@ -75,8 +75,8 @@ export class Peers {
    * given.
    */
   reaches(node: string, incarnation?: number): boolean {
-    const { address: place, link } = this.#peers.get(node) ?? {}
-    return link?.isUp === true && (incarnation === undefined || incarnation === place?.incarnation)
+    const { address, link } = this.#peers.get(node) ?? {}
+    return link?.isUp === true && (incarnation === undefined || incarnation === address?.incarnation)
   }
 
   /**

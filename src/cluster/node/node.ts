@@ -223,8 +223,8 @@ export class ClusterNode implements ClusterAccess {
   }
 
   /** Another node is about to release all its shards. */
-  peerStopping(place: PeerAddress): void {
-    this.#row.markStopping(place)
+  peerStopping(peer: PeerAddress): void {
+    this.#row.markStopping(peer)
   }
 
   /** The shards that this node owns. */

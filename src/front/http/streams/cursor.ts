@@ -31,13 +31,13 @@ export function parseSeqCursor(text: string): number | undefined {
 export function parseClockCursor(text: string, shards: number): ClockCursor | undefined {
   const byCount = new Map<number, RecordPosition[]>()
   for (const part of text.split('~', shardsMax)) {
-    const places = parsePlaces(part)
-    if (places === undefined) return undefined
+    const positions = parsePositions(part)
+    if (positions === undefined) return undefined
     // Of two cursors with the same number of shards, the later positions count.
-    const earlier = byCount.get(places.length)
+    const earlier = byCount.get(positions.length)
     byCount.set(
-      places.length,
-      places.map((place, shard) => laterPosition(place, earlier?.[shard] ?? zeroHlc)),
+      positions.length,
+      positions.map((position, shard) => laterPosition(position, earlier?.[shard] ?? zeroHlc)),
     )
   }
   const { [shards]: current } = Object.fromEntries(byCount)
@@ -45,7 +45,7 @@ export function parseClockCursor(text: string, shards: number): ClockCursor | un
   const seen = [...byCount.values()]
   // A shard may have records of any old shard, so only positions before all of the old ones are known to be
   // sent.
-  const start = seen.map((places) => places.reduce(earlierPosition)).reduce(laterPosition, zeroHlc)
+  const start = seen.map((positions) => positions.reduce(earlierPosition)).reduce(laterPosition, zeroHlc)
   const reached = Array.from({ length: shards }, (_none, shard) =>
     laterPosition(current?.[shard] ?? zeroHlc, start),
   )
@@ -53,7 +53,7 @@ export function parseClockCursor(text: string, shards: number): ClockCursor | un
 }
 
 export function formatClockCursor({ reached, seen }: ClockCursor): string {
-  return [reached, ...seen].map((places) => places.map(formatPlace).join('.')).join('~')
+  return [reached, ...seen].map((positions) => positions.map(formatPosition).join('.')).join('~')
 }
 
 /** The part of `seen` that still matters: positions that some shard has not passed. */
@@ -63,8 +63,8 @@ export function notYetPassed(
 ): RecordPosition[][] {
   if (seen.length === 0) return seen
   const least = reached.reduce(earlierPosition)
-  return seen.filter((places) => {
-    const last = places.reduce(laterPosition)
+  return seen.filter((positions) => {
+    const last = positions.reduce(laterPosition)
     return laterPosition(least, last) !== least
   })
 }
@@ -75,17 +75,17 @@ export function justBefore(moment: Hlc): Hlc {
   return moment.ms > 0 ? { ms: moment.ms - 1, counter: 0xffff } : zeroHlc
 }
 
-function parsePlaces(text: string): RecordPosition[] | undefined {
-  const places: RecordPosition[] = []
+function parsePositions(text: string): RecordPosition[] | undefined {
+  const positions: RecordPosition[] = []
   for (const part of text.split('.')) {
     const [, clock = '', tie] = /^([0-9a-f]{12}-[0-9a-f]{4})(?:-([0-9a-f]{16}))?$/.exec(part) ?? []
     const hlc = parseHlc(clock)
     if (hlc === undefined) return undefined
-    places.push(tie === undefined ? hlc : { ...hlc, tie })
+    positions.push(tie === undefined ? hlc : { ...hlc, tie })
   }
-  return places.length <= shardsMax ? places : undefined
+  return positions.length <= shardsMax ? positions : undefined
 }
 
-function formatPlace(place: RecordPosition): string {
-  return place.tie === undefined ? formatHlc(place) : `${formatHlc(place)}-${place.tie}`
+function formatPosition(position: RecordPosition): string {
+  return position.tie === undefined ? formatHlc(position) : `${formatHlc(position)}-${position.tie}`
 }
