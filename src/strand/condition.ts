@@ -81,11 +81,11 @@ export function comparedType({ op, value }: Condition): ComparedType {
 /** Prepared conditions by the list that they were prepared from. */
 const prepared = new WeakMap<object, Prepared>()
 
-function preparedOf(owner: object, lists: () => readonly (readonly Condition[])[]): Prepared {
-  const known = prepared.get(owner)
+function preparedOf(source: object, lists: () => readonly (readonly Condition[])[]): Prepared {
+  const known = prepared.get(source)
   if (known !== undefined) return known
   const created = new Prepared(lists())
-  prepared.set(owner, created)
+  prepared.set(source, created)
   return created
 }
 

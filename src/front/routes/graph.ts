@@ -155,8 +155,8 @@ async function listEdges(request: RouteRequest, context: RouteContext): Promise<
   if (after !== undefined && 'code' in after) return after
   if (direction === 'in') {
     // All shards return their part, but only the agent's own shard knows whether the agent exists.
-    const owner = await context.request(filter.agent, { kind: 'agentHead', agent: filter.agent })
-    if (owner.kind !== 'reply') return unexpected(owner)
+    const head = await context.request(filter.agent, { kind: 'agentHead', agent: filter.agent })
+    if (head.kind !== 'reply') return unexpected(head)
   }
   const page = await edgePage(
     {

@@ -36,14 +36,14 @@ export function passwordReset(namespace: NamespaceState, change: ChangeOf<'passw
   const removed = removePasskeys === true ? dropPasskeys(namespace, userId) : 0
   const proven = link.mailed ? proveMailbox(namespace, user) : user
   const reachedByLink = reachedBy(link.line, proven.reachedBy)
-  const owner = { ...proven, ...reachedByLink, passwordHash, devicesSinceMs: namespace.nowMs }
+  const changed = { ...proven, ...reachedByLink, passwordHash, devicesSinceMs: namespace.nowMs }
   endSessions(namespace, userId)
   dropLinks(namespace, email)
   clearFailures(namespace, { email, user })
-  putUser(namespace, owner)
+  putUser(namespace, changed)
   if (removed > 0) namespace.audit('auth/passkey_removed', { userId, email, count: removed })
   namespace.audit('auth/password_changed', { userId, email })
-  return { kind: 'user', user: withoutPassword(owner) }
+  return { kind: 'user', user: withoutPassword(changed) }
 }
 
 const badLink = refuse(

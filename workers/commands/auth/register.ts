@@ -15,8 +15,8 @@ import { createUser, userByEmail } from '../../auth/users.js'
 export function register(namespace: NamespaceState, change: ChangeOf<'register'>): ChangeResult {
   const { email, passwordHash, verifyLink } = change
   const { requireEmailVerify } = namespace.state.auth
-  const owner = userByEmail(namespace, email)
-  if (owner !== undefined) {
+  const registered = userByEmail(namespace, email)
+  if (registered !== undefined) {
     if (!requireEmailVerify) return refuse('email_exists', 'An account with this e-mail already exists')
     const mail = { kind: 'registrationTried', to: email, organismId: namespace.id } as const
     const isMailed = verifyLink?.mailToken !== undefined
@@ -24,7 +24,7 @@ export function register(namespace: NamespaceState, change: ChangeOf<'register'>
       ? putMail(namespace, mail)
       : consumeMailQuota(namespace, { ...mail, served: true })
     countAnonymous(namespace, { type: 'auth/register', counted: !withinQuota })
-    const who = { userId: owner.userId, email, outcome: 'failure' } as const
+    const who = { userId: registered.userId, email, outcome: 'failure' } as const
     if (withinQuota) namespace.audit('auth/register', who)
     else namespace.auditDecoy('auth/register', who)
     return { kind: 'registered' }

@@ -134,12 +134,9 @@ class ImportStream {
     if (forbidden !== undefined) return forbidden
     const organismId = memberOrganism(agent)
     if (organismId !== undefined) {
-      const owner = memberAddress(organismId, authMember)
-      const outcome = await this.#parts.shards.request(owner, {
-        kind: 'organismGet',
-        agent: owner,
-        organismId,
-      })
+      const member = memberAddress(organismId, authMember)
+      const command = { kind: 'organismGet', agent: member, organismId } as const
+      const outcome = await this.#parts.shards.request(member, command)
       if (outcome.kind !== 'organism') return unexpected(outcome)
     }
     return new ImportSession(this.#parts, { ...this.#source, manifest })
