@@ -88,8 +88,8 @@ function applyMutationEffect(
   const target = find(state, { agent, seq: targetSeq }, group)
   // Usually the target was imported erased.
   const erasure = { agentNo, seq: targetSeq }
-  const pending = group.changes.of(erasures)
-  if (target?.erased !== true && !pending.has(erasure)) pending.add(erasure)
+  const isPending = group.changes.find(erasures)?.has(erasure) === true
+  if (target?.erased !== true && !isPending) group.changes.of(erasures).add(erasure)
 }
 
 function applyKeyEffect(

@@ -17,7 +17,7 @@ import {
 
 /** Writes the new state of a proposal. */
 export function putProposal(group: CommitGroup, agentNo: number, row: ProposalRow): void {
-  group.changes.of(proposals).rows.set(cursorName({ agentNo, seq: row.seq }), { agentNo, row })
+  group.changes.of(proposals).set(cursorName({ agentNo, seq: row.seq }), { agentNo, row })
 }
 
 /** A proposal, by agent number and seq. */
@@ -27,7 +27,7 @@ export function proposalAt(
   cursor: ProposalCursor,
 ): ProposalRow | undefined {
   return (
-    group.changes.find(proposals)?.rows.get(cursorName(cursor))?.row ??
+    group.changes.find(proposals)?.get(cursorName(cursor))?.row ??
     findProposal(state.store.environment, cursor)
   )
 }
@@ -89,12 +89,14 @@ export function openCount(state: ShardState, group: CommitGroup, agent: Agent): 
  * are read once per group.
  */
 export function openShares(state: ShardState, group: CommitGroup, agent: Agent): OpenShare[] {
-  let stored = group.changes.of(proposals).openShares.get(agent.no)
+  const read = openSharesRead.get(group) ?? new Map<number, Map<number, OpenShare>>()
+  openSharesRead.set(group, read)
+  let stored = read.get(agent.no)
   if (stored === undefined) {
     const cursors = proposalPlaces(state.store.environment, { agentNo: agent.no, open: true })
     const rows = [...cursors].flatMap((cursor) => findProposal(state.store.environment, cursor) ?? [])
     stored = new Map(rows.map((row) => [row.seq, shareOf(row)]))
-    group.changes.of(proposals).openShares.set(agent.no, stored)
+    read.set(agent.no, stored)
   }
   const added = pendingOf(group, agent).filter(({ row }) => stored.get(row.seq) === undefined)
   return [...stored.values(), ...added.map(({ row }) => shareOf(row))]
@@ -104,9 +106,15 @@ function shareOf({ proposer, line, mutation }: ProposalRow): OpenShare {
   return { line: line ?? proposer, erases: mutation.action === 'erase' }
 }
 
+/**
+ * The shares of the open proposals that were stored before a group, by agent number and seq, as far as they were
+ * read. Reading them changes nothing, so they are not among the group's changes.
+ */
+const openSharesRead = new WeakMap<CommitGroup, Map<number, Map<number, OpenShare>>>()
+
 function pendingOf(group: CommitGroup, agent: Agent): { row: ProposalRow }[] {
-  const { rows } = group.changes.find(proposals) ?? {}
-  return rows === undefined ? [] : [...rows.values()].filter(({ agentNo }) => agentNo === agent.no)
+  const pending = group.changes.find(proposals)?.values() ?? []
+  return [...pending].filter(({ agentNo }) => agentNo === agent.no)
 }
 
 function cursorName({ agentNo, seq }: ProposalCursor): string {

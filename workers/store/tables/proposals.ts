@@ -98,18 +98,8 @@ export function openProposalCount(environment: Environment, agentNo: number): nu
   })
 }
 
-/** New states of proposals. */
-export class ProposalChanges {
-  /** By agent number and seq. */
-  readonly rows = new Map<string, PendingProposal>()
-  /**
-   * The shares of the open proposals that were stored before the group, by agent number and seq, as far as
-   * they were read.
-   */
-  readonly openShares = new Map<number, Map<number, OpenShare>>()
-}
-
-export const proposals: TableSpec<Environment, ProposalChanges> = {
+/** New states of proposals, by agent number and seq. */
+export const proposals: TableSpec<Environment, Map<string, PendingProposal>> = {
   open: (environment) => environment,
   moves: {
     proposals: byAgentInKey,
@@ -128,9 +118,9 @@ export const proposals: TableSpec<Environment, ProposalChanges> = {
     const dues = proposalDues.getKeysCount({})
     if (dues !== open) yield `There are ${dues} due times of proposals and ${open} open proposals`
   },
-  changes: () => new ProposalChanges(),
-  rows: ({ rows }) => rows.size,
-  put: (environment, { rows }) => putProposals(environment, rows.values()),
+  changes: () => new Map(),
+  rows: ({ size }) => size,
+  put: (environment, changes) => putProposals(environment, changes.values()),
 }
 
 /**
