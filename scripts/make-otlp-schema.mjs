@@ -1,5 +1,5 @@
 /**
- * Writes workers/otlp/descriptors.ts from the descriptors that protoc makes of the .proto files of
+ * Writes src/otlp/descriptors.ts from the descriptors that protoc makes of the .proto files of
  * open-telemetry/opentelemetry-proto (Apache-2.0): `node scripts/make-otlp-schema.mjs FOLDER`, where FOLDER
  * is the unpacked Python package `opentelemetry-proto`.
  */
@@ -36,4 +36,4 @@ export const otlpDescriptors = [
 ${texts.join('\n')}
 ]
 `
-writeFileSync(new URL('../workers/otlp/descriptors.ts', import.meta.url), text)
+writeFileSync(new URL('../src/otlp/descriptors.ts', import.meta.url), text)

@@ -1,7 +1,7 @@
 import { move, transferableSymbol, valueSymbol } from 'piscina'
 import { refusalOf } from '../src/base/errors.js'
-import { memoryOf, type OtlpFault, type OtlpPart, type OtlpTask } from '../src/protocol/otlp-tasks.js'
-import { OtlpLineWriter } from './otlp/lines.js'
+import { memoryOf, type OtlpFault, type OtlpPart, type OtlpTask } from '../src/otlp/tasks.js'
+import { OtlpLineWriter } from '../src/otlp/lines.js'
 
 /* Decodes OTLP requests, in a thread of the pool that opens no file. */
 

@@ -6,7 +6,7 @@
 import { Agent, request } from 'node:http'
 import { fromJson, toBinary } from '@bufbuild/protobuf'
 import { BinaryWriter } from '@bufbuild/protobuf/wire'
-import { schemas } from '../../dist/workers/otlp/messages.js'
+import { schemas } from '../../dist/src/otlp/messages.js'
 
 process.once('message', async ({ url, agents, batches, size, connections, headers, format }) => {
   const keepAlive = new Agent({ keepAlive: true, maxSockets: connections })

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { unreachable } from '../base/assert.js'
 import { steadyClock, systemClock } from '../base/clock.js'
 import { limits } from '../base/limits/limits.js'
 import type { Logger } from '../base/log.js'
@@ -15,11 +16,17 @@ import type { ServedPages } from '../front/http/file.js'
 import { FrontTurn } from '../front/http/front-turn.js'
 import type { Handling } from '../front/http/handling.js'
 import { ImportReceiver } from '../front/http/import/receiver.js'
+import { JsonSource } from '../front/http/ingest/json-source.js'
 import { IngestReceiver } from '../front/http/ingest/receiver.js'
+import { eventSource, lineSource, type LineSource } from '../front/http/ingest/source.js'
+import { splitSource } from '../front/http/ingest/split-source.js'
 import { openApiSteps } from '../front/http/openapi/document.js'
 import { RateLimits } from '../front/limits/rate-limits.js'
 import { sharedAnswer } from '../front/http/shared-answer.js'
+import type { IngestSource } from '../front/routes/route.js'
 import type { Route } from '../front/routes/routes.js'
+import { otlpSource } from '../otlp/source.js'
+import type { OtlpDecoder } from '../otlp/tasks.js'
 import type { Config } from '../settings/config.js'
 import { appendAudit } from './audit.js'
 import { authOff, type AuthParts } from './auth.js'
@@ -149,8 +156,27 @@ function ingestBy(
   onError: Handling['onError'],
 ): IngestReceiver {
   const onRefused = (code: string, count: number) => counts.linesRefused(code, count)
-  const parts = { shards, uploads, slices, decoder, recordBytesMax, badLinesMax }
+  const sourceOf = (source: IngestSource) => lineSourceOf(source, decoder)
+  const parts = { shards, uploads, slices, sourceOf, recordBytesMax, badLinesMax }
   return new IngestReceiver({ ...parts, onRefused, onError })
+}
+
+/** The source of the lines of a format: the only place that names them all. */
+function lineSourceOf(source: IngestSource, decoder: OtlpDecoder): LineSource {
+  switch (source.kind) {
+    case 'lines':
+      return lineSource
+    case 'json':
+      return new JsonSource(source.shape)
+    case 'split':
+      return splitSource(source)
+    case 'event':
+      return eventSource(source.event)
+    case 'otlp':
+      return otlpSource(source, decoder)
+    default:
+      return unreachable(source)
+  }
 }
 
 /**

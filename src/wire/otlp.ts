@@ -6,8 +6,13 @@ import { JsonObject } from './primitives.js'
 /** The media type of OTLP in protobuf. */
 export const protobufType = 'application/x-protobuf'
 
+/** What an OTLP request carries. */
+export type OtlpSignal = 'logs' | 'traces'
+
+export type OtlpEncoding = 'json' | 'protobuf'
+
 /** The encoding of a media type; undefined if OTLP has none of this type. */
-export function otlpEncodingOf(contentType: string): 'json' | 'protobuf' | undefined {
+export function otlpEncodingOf(contentType: string): OtlpEncoding | undefined {
   const mediaType = mediaTypeOf(contentType)
   if (mediaType === 'application/json') return 'json'
   return mediaType === protobufType ? 'protobuf' : undefined

@@ -1,6 +1,6 @@
 import { basename, dirname } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { filesBelow } from './tree.js'
+import { filesBelow, linesMatching } from './tree.js'
 
 // A feature has the same name in src/front/routes/NAME.ts, workers/commands/NAME.ts and
 // test/routes/NAME.test.ts, and in the folder `auth` of each. Exceptions are listed here with their reasons.
@@ -22,7 +22,6 @@ const folders: Record<string, Exceptions> = {
       routes: 'the list of all routes',
       answers: 'answers of several features',
       'refusal-form': 'how clients of a route expect refusals',
-      'otlp-refusals': 'how clients of OTLP expect them',
       parameters: 'readers of paths and queries of several features',
       'page-files': 'the pages of console and docs',
     },
@@ -33,7 +32,7 @@ const folders: Record<string, Exceptions> = {
       'mail-pages': 'answered by the front',
       whoami: 'answered by the front',
       server: 'answered by the front',
-      otlp: 'decoded by workers/otlp.ts, with the commands of ingest',
+      otlp: 'decoded by src/otlp, with the commands of ingest',
       'strand-export': 'executed by workers/reader.ts, with the commands of proof',
     },
     withoutRoute: {
@@ -74,6 +73,13 @@ function found(folder: string, { noFeature }: Exceptions) {
     tests: names(`test/routes${folder}`, '.test.ts').filter((name) => !/\.(slow|campaign)$/.test(name)),
   }
 }
+
+// OTLP is a source of lines (src/front/http/ingest/source.ts): what is its own is in src/otlp, and its route.
+it('names OTLP in no file that handles every request or every ingest', () => {
+  const generic = [...filesBelow('src/front/http'), ...filesBelow('src/front/limits')]
+  expect(linesMatching(generic, /otlp/i)).toEqual([])
+  expect(linesMatching(filesBelow('src/front/routes'), /otlp/i).length).toBeGreaterThan(10)
+})
 
 it('finds features, commands and tests', () => {
   for (const [folder, known] of [

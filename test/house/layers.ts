@@ -60,6 +60,9 @@ export const layers: Record<string, string> = {
   'src/front/http/openapi': `${lib} src/front/http/* src/front/routes`,
   'src/front/http/streams': `${lib} src/settings types:src/dispatch src/front/http/* src/front/http/auth src/front/limits src/front/routes`,
 
+  // A source of lines with threads that decode them, which run lines, messages and strictness.
+  'src/otlp': `${lib} src/dispatch/pools src/front/http src/front/routes`,
+
   // What a node needs of its server.
   'src/cluster': 'types:src/base types:src/dispatch types:src/front types:src/protocol types:src/wire',
   // Pure decisions, without database, threads or clock.
@@ -72,9 +75,9 @@ export const layers: Record<string, string> = {
   'src/cluster/node':
     'src/base src/strand src/protocol src/data src/cluster types:src/settings types:src/dispatch',
 
-  'src/server': `${lib} src/settings src/data src/outbound src/dispatch src/front src/cluster src/server`,
-  'src/server/calls': `${lib} types:src/settings types:src/cluster/host types:src/dispatch src/front types:src/server`,
-  'src/server/fronts': `${lib} types:src/settings types:src/data src/dispatch src/front src/cluster src/server`,
+  'src/server': `${lib} src/settings src/data src/outbound src/dispatch src/front src/cluster src/otlp src/server`,
+  'src/server/calls': `${lib} types:src/settings types:src/cluster/host types:src/dispatch src/front src/otlp/tasks types:src/server`,
+  'src/server/fronts': `${lib} types:src/settings types:src/data src/dispatch src/front src/cluster src/otlp/tasks src/server`,
 
   // A separate product, also for browsers.
   'src/client': 'types:src/wire types:src/strand src/proof/*',
@@ -86,12 +89,11 @@ export const layers: Record<string, string> = {
 
   // The entries of threads. That of the front executes requests; those of sink and cluster log use
   // PostgreSQL.
-  workers: `${lib} src/cluster/database src/outbound src/server workers`,
+  workers: `${lib} src/cluster/database src/outbound src/otlp src/server workers`,
   'workers/auth': `${lib} workers/shard workers/store`,
   'workers/commands': `${lib} workers/auth workers/import workers/mutations workers/shard workers/store`,
   'workers/import': `${lib} workers/mutations workers/shard workers/store`,
   'workers/mutations': `${lib} workers/shard workers/store`,
-  'workers/otlp': lib,
   'workers/reshard': `${lib} workers/store`,
   'workers/shard': `${lib} workers/store`,
   'workers/sink': `${lib} src/outbound workers/store`,

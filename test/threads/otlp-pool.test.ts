@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { limits } from '../../dist/src/base/limits/limits.js'
-import { OtlpPool } from '../../dist/src/dispatch/pools/otlp-pool.js'
-import type { OtlpCall, OtlpTask } from '../../src/protocol/otlp-tasks.js'
+import { OtlpPool } from '../../dist/src/otlp/pool.js'
+import type { OtlpCall, OtlpTask } from '../../src/otlp/tasks.js'
 import { otlpWire } from '../support/http/otlp.js'
 
 let pool: OtlpPool

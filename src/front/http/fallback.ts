@@ -108,7 +108,7 @@ function pathsOf(routes: readonly Route[]): PathPattern[] {
       route.method === 'get'
         ? ['GET', 'HEAD']
         : [route.method === 'del' ? 'DELETE' : route.method.toUpperCase()],
-    takesEvents: route.kind === 'ingest' && route.otlp !== true,
+    takesEvents: route.kind === 'ingest' && route.takesEvents === true,
   }))
 }
 

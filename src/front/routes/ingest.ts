@@ -14,7 +14,14 @@ import {
   Signed,
   writeOptions,
 } from './parameters.js'
-import type { IngestRequest, IngestRoute, RouteRequest, RequestHeaders } from './route.js'
+import type {
+  IngestOptions,
+  IngestRequest,
+  IngestRoute,
+  IngestSource,
+  RouteRequest,
+  RequestHeaders,
+} from './route.js'
 import type { EventHead } from '../../protocol/record-messages.js'
 
 const ndjson = {
@@ -105,6 +112,7 @@ const linesOf = (values: readonly object[]): string =>
 /** POST /v1/ingest/:agent: one record, or a stream with one record per line. */
 const ingestOne: IngestRoute = {
   kind: 'ingest',
+  takesEvents: true,
   method: 'post',
   path: '/v1/ingest/:agent',
   scope: 'ingest',
@@ -133,14 +141,15 @@ const ingestOne: IngestRoute = {
     if (typeof agent !== 'string') return agent
     const ingest = toIngest(request)
     if ('code' in ingest) return ingest
-    const split = splitOf(request, ingest)
-    return 'code' in split ? split : { ...ingest, ...split, agent }
+    const source = splitOf(request, ingest.source)
+    return 'code' in source ? source : { ...ingest, source, target: { agent } }
   },
 }
 
 /** POST /v1/ingest: lines `{agent, data, type?}` for many agents in one stream. */
 const ingestMany: IngestRoute = {
   kind: 'ingest',
+  takesEvents: true,
   method: 'post',
   path: '/v1/ingest',
   scope: 'ingest',
@@ -168,13 +177,14 @@ const ingestMany: IngestRoute = {
       return refuse('validation_failed', 'Expected no If-Match: each agent has its own chain head')
     const ingest = toIngest(request)
     if ('code' in ingest) return ingest
-    if (ingest.event !== undefined) {
-      const agent = reachableAgent(request, ingest.event.attributes['agent'])
-      return typeof agent === 'string' ? { ...ingest, agent } : agent
+    const { options, source } = ingest
+    if (source.kind === 'event') {
+      const agent = reachableAgent(request, source.event.attributes['agent'])
+      return typeof agent === 'string' ? { ...ingest, target: { agent } } : agent
     }
-    if (ingest.onError !== 'keep') return ingest
+    if (options.onError !== 'keep') return { ...ingest, target: {} }
     const rejectedAgent = rejectedAgentOf(request)
-    return typeof rejectedAgent === 'string' ? { ...ingest, rejectedAgent } : rejectedAgent
+    return typeof rejectedAgent === 'string' ? { ...ingest, target: { rejectedAgent } } : rejectedAgent
   },
 }
 
@@ -189,18 +199,20 @@ export function rejectedAgentOf(request: RouteRequest): string | Refusal {
   )
 }
 
-function toIngest(request: RouteRequest): IngestRequest | Refusal {
-  const content = contentOf(request)
-  if ('code' in content) return content
+function toIngest(request: RouteRequest): Omit<IngestRequest, 'target'> | Refusal {
+  const source = sourceOf(request)
+  if ('code' in source) return source
   const integers = request.query.get('integers')
   if (integers !== null && integers !== 'text') return faultyParameter('?integers', 'Expected text')
   const options = uploadOptions(request)
   if ('code' in options) return options
-  return { ...options, ...content, ...(integers === null ? {} : { integers }) }
+  const isOfEvents = source.kind === 'event' || (source.kind === 'json' && source.shape !== undefined)
+  if (isOfEvents) options.once = { by: 'event', caller: request.principal.id }
+  return { source, options: integers === null ? options : { ...options, integers } }
 }
 
 /** The options of an upload that do not depend on the format of its body. */
-export function uploadOptions(request: RouteRequest): Omit<IngestRequest, 'format'> | Refusal {
+export function uploadOptions(request: RouteRequest): IngestOptions | Refusal {
   const encoding = request.headers.contentEncoding
   if (encoding !== '' && encoding !== 'identity' && encoding !== 'gzip') {
     return refuseCoding('gzip, identity', 'Expected Content-Encoding gzip or identity')
@@ -213,64 +225,45 @@ export function uploadOptions(request: RouteRequest): Omit<IngestRequest, 'forma
   if (dedupe !== null && dedupe !== 'body') return faultyParameter('?dedupe', 'Expected body')
   const options = writeOptions(request)
   if ('code' in options) return options
-  return {
-    ...(dedupe === null ? {} : { once: dedupe }),
-    gzip: encoding === 'gzip',
-    onError,
-    ...(options.ifMatch === undefined ? {} : { ifMatch: options.ifMatch }),
-    ...(options.idempotency === undefined ? {} : { idempotencyKey: options.idempotency.key }),
-    ...(options.signing === undefined ? {} : { signing: options.signing }),
-  }
+  const ingest: IngestOptions = { ...options, gzip: encoding === 'gzip', onError }
+  if (dedupe !== null) ingest.once = { by: dedupe, caller: request.principal.id }
+  return ingest
 }
 
-function splitOf(
-  { query: parameters }: RouteRequest,
-  { format, shape }: IngestRequest,
-): Pick<IngestRequest, 'split'> | Refusal {
+/** The source with `?split=` and `?split_rest=`. */
+function splitOf({ query: parameters }: RouteRequest, source: IngestSource): IngestSource | Refusal {
   const path = parameters.get('split')
   const rest = parameters.get('split_rest')
   if (rest !== null && rest !== 'keep' && rest !== 'drop') {
     return faultyParameter('?split_rest', 'Expected keep or drop')
   }
   if (path === null) {
-    return rest === null ? {} : faultyParameter('?split_rest', 'Expected split together with split_rest')
+    return rest === null ? source : faultyParameter('?split_rest', 'Expected split together with split_rest')
   }
   const steps = fieldSteps(path)
   if (steps === undefined) return faultyParameter('?split', fieldPathDetail)
-  if (format !== 'json' || shape !== undefined) {
+  if (source.kind !== 'json' || source.shape !== undefined) {
     return faultyParameter(
       '?split',
       'Expected split only with one JSON object, not with lines or a CloudEvent',
     )
   }
-  return { split: { path, steps, keepsRest: rest !== 'drop' } }
+  return { kind: 'split', path, steps, keepsRest: rest !== 'drop' }
 }
 
-/** The format of the body, by its media type and the `ce-` headers of a CloudEvent. */
-function contentOf({ headers }: RouteRequest): IngestContent | Refusal {
+/** The format of the body, by its media type and the `ce-` headers of a CloudEvent; JSON by default. */
+function sourceOf({ headers }: RouteRequest): IngestSource | Refusal {
   const mediaType = mediaTypeOf(headers.contentType)
-  if (mediaType === 'application/cloudevents+json') return { format: 'json', once: 'event', shape: 'one' }
-  if (mediaType === 'application/cloudevents-batch+json')
-    return { format: 'json', once: 'event', shape: 'array' }
+  if (mediaType === 'application/cloudevents+json') return { kind: 'json', shape: 'one' }
+  if (mediaType === 'application/cloudevents-batch+json') return { kind: 'json', shape: 'array' }
   if (headers.event.length > 0) {
     const event = eventHead(headers)
-    return 'code' in event ? event : { format: 'json', once: 'event', shape: 'one', event }
+    return 'code' in event ? event : { kind: 'event', event }
   }
-  const format = formatOf(mediaType)
-  if (format !== undefined) return { format }
+  if (mediaType === '' || /^application\/(?:[^/]+\+)?json$/.test(mediaType)) return { kind: 'json' }
+  if (['application/x-ndjson', 'application/ndjson', 'application/jsonl'].includes(mediaType))
+    return { kind: 'lines' }
   return refuse('unsupported_media_type', 'Expected Content-Type application/json or application/x-ndjson')
-}
-
-type IngestContent = Pick<IngestRequest, 'format' | 'once' | 'shape' | 'event'>
-
-/**
- * The format by media type: JSON, which is one record or an array of records, or lines. JSON if there is
- * none.
- */
-function formatOf(mediaType: string): 'json' | 'ndjson' | undefined {
-  if (mediaType === '' || /^application\/(?:[^/]+\+)?json$/.test(mediaType)) return 'json'
-  if (['application/x-ndjson', 'application/ndjson', 'application/jsonl'].includes(mediaType)) return 'ndjson'
-  return undefined
 }
 
 export const ingestRoutes = [ingestOne, ingestMany]

@@ -1,17 +1,19 @@
+import { BinaryWriter } from '@bufbuild/protobuf/wire'
 import { Type, type TSchema } from 'typebox'
-import { refuse, type Refusal } from '../../base/errors.js'
-import type { OtlpSignal } from '../../protocol/otlp-tasks.js'
+import { refuse, statusOf, type Refusal } from '../../base/errors.js'
+import { limits } from '../../base/limits/limits.js'
 import {
   OtlpLogs,
   OtlpLogsAnswer,
   otlpEncodingOf,
+  type OtlpSignal,
   OtlpTraces,
   OtlpTracesAnswer,
   protobufType,
 } from '../../wire/otlp.js'
 import { RejectedAgent, rejectedAgentOf, uploadOptions, uploadQuery } from './ingest.js'
-import { otlpRefusals } from './otlp-refusals.js'
 import { faultyParameter, reachableAgent } from './parameters.js'
+import { problemDocuments, type RefusalForm } from './refusal-form.js'
 import type { IngestRequest, IngestRoute, RouteRequest } from './route.js'
 
 /* OTLP/HTTP: each log record or span becomes a record (docs/adr/0049-otlp.md). */
@@ -49,7 +51,6 @@ type Base = '' | '/v1/otlp/:agent'
 
 const shared = {
   kind: 'ingest',
-  otlp: true,
   method: 'post',
   scope: 'ingest',
   users: true,
@@ -84,6 +85,7 @@ function otlpRoute(signal: OtlpSignal, base: Base): IngestRoute {
       },
       answers: { 200: answer },
       idempotent: true,
+      agentHeader: !isOfAgent,
     },
     toIngest: (request) => toIngest(request, signal),
   }
@@ -102,16 +104,18 @@ function toIngest(request: RouteRequest, signal: OtlpSignal): IngestRequest | Re
   if (typeof agent === 'object') return agent
   const options = uploadOptions(request)
   if ('code' in options) return options
-  const otlp = { signal, encoding, ...(agent !== undefined && { agent }) }
-  const ingest: IngestRequest = {
-    ...options,
-    ...(signal === 'traces' && { once: 'body' }),
-    format: 'ndjson',
-    otlp,
+  if (signal === 'traces') options.once = { by: 'body', caller: request.principal.id }
+  const rejectedAgent = options.onError === 'keep' ? (agent ?? rejectedAgentOf(request)) : undefined
+  if (typeof rejectedAgent === 'object') return rejectedAgent
+  return {
+    target: {
+      addressed: true,
+      ...(agent !== undefined && { agent }),
+      ...(rejectedAgent !== undefined && { rejectedAgent }),
+    },
+    options,
+    source: { kind: 'otlp', signal, encoding },
   }
-  if (ingest.onError !== 'keep') return ingest
-  const rejectedAgent = agent ?? rejectedAgentOf(request)
-  return typeof rejectedAgent === 'string' ? { ...ingest, rejectedAgent } : rejectedAgent
 }
 
 /** Says that metrics are not for this server: an exporter would otherwise look for a wrong address. */
@@ -121,7 +125,7 @@ function metricsRoute(base: Base): IngestRoute {
     path: `${base}/v1/metrics`,
     anyQuery: true,
     errors: ['not_found'],
-    docs: { summary: 'Refuse OTLP metrics', tag: 'Ingest', answers: {} },
+    docs: { summary: 'Refuse OTLP metrics', tag: 'Ingest', answers: {}, agentHeader: base === '' },
     toIngest: () => noMetrics,
   }
 }
@@ -138,3 +142,31 @@ export const otlpRoutes = bases.flatMap((base) => [
   otlpRoute('traces', base),
   metricsRoute(base),
 ])
+
+/**
+ * A refusal with a status of OTLP. A sender drops what is answered with another status than 429, 502, 503 or
+ * 504: a full disk and an agent that is being imported are answered 503, and invalid records 400 (OTLP
+ * Specification, Failures).
+ */
+export function otlpRefusal(refusal: Refusal): Refusal {
+  const status = statusOf(refusal)
+  if (status === 422) return { ...refusal, status: 400 }
+  if (status === 507) return { retryAfterSecs: limits.storageFullRetrySecs, ...refusal, status: 503 }
+  if (refusal.code === 'import_open') return { retryAfterSecs: 1, ...refusal, status: 503 }
+  return status === 429 || status === 503 ? { retryAfterSecs: 1, ...refusal } : refusal
+}
+
+/** The form of refusals of a request: senders of protobuf get a google.rpc.Status. */
+export function otlpRefusals(contentType: string): RefusalForm {
+  const form = { ...problemDocuments, adapt: otlpRefusal }
+  if (otlpEncodingOf(contentType) !== 'protobuf') return form
+  return { ...form, encode: (refusal) => ({ contentType: protobufType, body: statusMessage(refusal) }) }
+}
+
+/** A google.rpc.Status with the member `message`. */
+function statusMessage({ code, detail }: Refusal): Uint8Array {
+  return new BinaryWriter().uint32(fieldOf(2, 2)).string(`${code}: ${detail}`).finish()
+}
+
+/** The tag of a field: its number, and its wire type: 0 for a number, 2 for bytes. */
+export const fieldOf = (number: number, type: 0 | 2): number => (number << 3) | type

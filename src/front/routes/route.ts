@@ -8,11 +8,11 @@ import type { ApiKeyRow } from '../../protocol/api-key-messages.js'
 import type { Standing } from '../../protocol/proposal-messages.js'
 import type { Read } from '../../protocol/reader-tasks.js'
 import type { Command, Outcome } from '../../protocol/messages.js'
-import type { Signing, UserAccess, WriteOnce } from '../../protocol/command-options.js'
-import type { OtlpTask } from '../../protocol/otlp-tasks.js'
+import type { UserAccess, WriteOnce, WriteOptions } from '../../protocol/command-options.js'
 import type { Scope } from '../../wire/api-keys.js'
 import type { Author } from '../../protocol/proposal-messages.js'
 import type { MetricFamily } from '../../wire/metrics.js'
+import type { OtlpEncoding, OtlpSignal } from '../../wire/otlp.js'
 import type { ServerInfo } from '../../wire/server.js'
 import type { RefusalForm } from './refusal-form.js'
 
@@ -192,6 +192,8 @@ export interface RouteDocs {
   tokenInBody?: true
   idempotent?: boolean
   ifMatch?: boolean
+  /** It takes the header `Strandfast-Agent`. */
+  agentHeader?: boolean
 }
 
 export interface RouteBase {
@@ -255,42 +257,53 @@ export interface HandlerRoute extends RouteBase {
 /** A route that processes an ingest body as it arrives (src/front/http/ingest/receiver.ts). */
 export interface IngestRoute extends RouteBase {
   kind: 'ingest'
-  /** It takes OTLP, and no CloudEvents. */
-  otlp?: true
+  /** Senders of web hooks may deliver CloudEvents to it. */
+  takesEvents?: true
   toIngest(request: RouteRequest): IngestRequest | Refusal
 }
 
 export interface IngestRequest {
+  target: IngestTarget
+  options: IngestOptions
+  source: IngestSource
+}
+
+/** The agents to whose strands an ingest writes. */
+export interface IngestTarget {
   /** The agent of every line; absent if each line names its own. */
   agent?: string
-  /** JSON (one record or an array of records), or lines. */
-  format: 'json' | 'ndjson'
-  gzip: boolean
-  onError: 'skip' | 'keep' | 'reject_all'
+  /** The lines are `{agent, data, type?}`, even if all are of one agent. */
+  addressed?: true
   /**
    * The agent that stores refused lines which name no agent that the caller can write to; only with `keep` on
    * ingest of many agents.
    */
   rejectedAgent?: string
+}
+
+export interface IngestOptions extends WriteOptions {
+  gzip: boolean
+  onError: 'skip' | 'keep' | 'reject_all'
   /** `text`: integers beyond ±(2^53-1) are stored as strings. */
   integers?: 'text'
-  /** Each record is written only once, identified by its body or its CloudEvent id. */
-  once?: WriteOnce['by']
-  /** A CloudEvent in binary mode: the body is its data. */
-  event?: EventHead
-  /**
-   * The array in a JSON object whose members become records, each alone or with the rest of the object around
-   * it: the path of the array, as text and as steps.
-   */
-  split?: { path: string; steps: readonly string[]; keepsRest: boolean }
-  /** The body is an OTLP request, whose records become lines. */
-  otlp?: Pick<OtlpTask, 'signal' | 'encoding' | 'agent'>
-  /** The required shape of JSON; by default either. */
-  shape?: 'one' | 'array'
-  ifMatch?: string
-  idempotencyKey?: string
-  signing?: Signing
+  /** Each record is written only once. */
+  once?: WriteOnce
 }
+
+/** The format of a body, for which there is a `LineSource` (src/front/http/ingest/source.ts). */
+export type IngestSource =
+  /** One JSON value per line. */
+  | { kind: 'lines' }
+  /** A record, an array of records, or lines. CloudEvents have the `shape` that their media type says. */
+  | { kind: 'json'; shape?: 'one' | 'array' }
+  /**
+   * A JSON object. The members of the array at a path, as text and as steps, become records, each alone or
+   * with the rest of the object around it.
+   */
+  | { kind: 'split'; path: string; steps: readonly string[]; keepsRest: boolean }
+  /** The data of a CloudEvent in binary mode. */
+  | { kind: 'event'; event: EventHead }
+  | { kind: 'otlp'; signal: OtlpSignal; encoding: OtlpEncoding }
 
 /** A route that imports an export as it arrives (src/front/http/import/receiver.ts). */
 export interface ImportRoute extends RouteBase {

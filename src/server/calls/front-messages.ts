@@ -5,7 +5,7 @@ import type { Call, NodeCalls, PeerCalls, PeerNotices } from '../../cluster/host
 import type { BoundsMemory } from '../../front/limits/bounds.js'
 import type { FrontFigures } from '../../front/metrics/request-counts.js'
 import type { HashTask, Verification, VerifyTask } from '../../protocol/password-tasks.js'
-import type { OtlpCall, OtlpDecoder } from '../../protocol/otlp-tasks.js'
+import type { OtlpCall, OtlpDecoder } from '../../otlp/tasks.js'
 import type { Principal } from '../../front/routes/route.js'
 import type { Config } from '../../settings/config.js'
 import type { MetricFamily } from '../../wire/metrics.js'

@@ -1,6 +1,6 @@
 import { fromJson, toBinary, type JsonObject } from '@bufbuild/protobuf'
 import { BinaryReader, BinaryWriter } from '@bufbuild/protobuf/wire'
-import { isObject, schemas } from '../../../workers/otlp/messages.js'
+import { isObject, schemas } from '../../../src/otlp/messages.js'
 
 /** A group of records of one resource and scope, in OTLP JSON. */
 export interface OtlpGroup {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '@bufbuild/protobuf'
-import { messageOf, schemas } from '../../../workers/otlp/messages.js'
+import { messageOf, schemas } from '../../../src/otlp/messages.js'
 import { wireField } from '../../support/http/otlp.js'
 
 const bytes = (hex: string) => Buffer.from(hex.replaceAll(' ', ''), 'hex')

@@ -15,9 +15,12 @@ export interface RefusedLine extends LineChunk {
   refusal: Refusal
 }
 
-/** A body whose parts are read one by one. A part has blank lines instead of those that are refused already. */
+/** A part of a body; or whole lines, with blank ones instead of those that are refused already. */
+export type SourcePart = BodyPart | { bytes: Buffer; refused: readonly RefusedLine[] }
+
+/** A body whose parts are read one by one. */
 export interface BodySource extends Pick<BodyQueue, 'interruption'> {
-  next(): Promise<BodyPart | { bytes: Buffer; refused: readonly RefusedLine[] }>
+  next(): Promise<SourcePart>
 }
 
 /** A body that could not be read, or whose client has disconnected. */
@@ -145,15 +148,17 @@ export async function readWhole(
   }
 }
 
-/** A body source that returns bytes which were already read from another one. */
-export function bodyOf(bytes: Buffer, source: BodySource): BodySource {
-  const parts: BodyPart[] = [{ bytes }]
+type Parts<Part> = Iterator<Part, undefined> | AsyncIterator<Part, undefined>
+
+/** A body of parts that were made of another one, whose interruption ends it. */
+export function bodyOf(parts: Parts<SourcePart>, source: BodySource): BodySource {
   return {
     get interruption() {
       return source.interruption
     },
     async next() {
-      return source.interruption ?? parts.shift() ?? { ended: true }
+      const part = source.interruption ?? (await parts.next()).value
+      return source.interruption ?? part ?? { ended: true }
     },
   }
 }

@@ -1,34 +1,13 @@
-import { limits } from '../../../base/limits/limits.js'
-import type { LineChunk } from '../../../base/line-splitter.js'
+import { LINE_FEED } from '../../../base/ascii.js'
 import { refuse, type Refusal } from '../../../base/errors.js'
-import type { Shards } from '../../../dispatch/links/shards.js'
-import type { CommandOf, IngestedOutcome } from '../../../protocol/messages.js'
-import type { WriteOnce, WriteOptions } from '../../../protocol/command-options.js'
-import { agentRefusal, withAccess } from '../../routes/parameters.js'
-import type { IngestRequest, Principal } from '../../routes/route.js'
-import type { IngestManySummary, IngestSummary } from '../../../wire/ingest.js'
-import type { Upload } from '../../limits/uploads.js'
-import type { Exchange } from '../exchange.js'
-import type { FrontSlices } from '../front-turn.js'
-import { addressLines, agentOf } from './lines.js'
-import type { IngestTotals } from './summary.js'
-
-/** One ingest request and the parts that it needs. */
-export interface IngestStream {
-  exchange: Exchange
-  request: IngestRequest
-  principal: Principal
-  shards: Shards
-  slices: FrontSlices
-  /** Counts the bytes of its body that are in memory. */
-  memory: Upload
-  /** The most bytes of the body, by its head. */
-  bodyBytesMax: number
-  lineBytesMax: number
-  /** Refused lines after which the upload is ended; 0 for no limit. */
-  badLinesMax: number
-  onRefused(code: string, count: number): void
-}
+import { lineEnd, type LineChunk } from '../../../base/line-splitter.js'
+import type { WriteOptions } from '../../../protocol/command-options.js'
+import type { CommandOf, IngestedOutcome, LineFault } from '../../../protocol/messages.js'
+import { isUtf16, utf16Given } from '../../../strand/json.js'
+import { isBlank, memberText } from '../../../strand/json-scanner.js'
+import { agentParameter, agentRefusal, withAccess } from '../../routes/parameters.js'
+import type { IngestOptions, Principal } from '../../routes/route.js'
+import type { IngestStream } from './source.js'
 
 /** Lines for one shard. */
 export type IngestCommand = CommandOf<'ingestChunk'>
@@ -43,14 +22,14 @@ export function commandsOf(
   stream: IngestStream,
   { chunk, index }: { chunk: LineChunk; index: number },
 ): { parts: ShardCommand[]; faults: IngestedOutcome['faults']; agents: ReadonlySet<string> } {
-  const { request, shards, principal } = stream
+  const { target, shards, principal } = stream
   const options = optionsOf(stream, index)
-  const mode = request.onError === 'keep' ? ('keep' as const) : ('skip' as const)
+  const mode = stream.options.onError === 'keep' ? ('keep' as const) : ('skip' as const)
   const { bytes, firstLine } = chunk
   const shared = { kind: 'ingestChunk' as const, firstLine, mode, ...readingOf(stream), options }
-  const { otlp, agent: ofAll = otlp?.agent } = request
+  const { agent: ofAll, rejectedAgent: agent } = target
   if (ofAll !== undefined) {
-    const addressed = otlp && { addressed: true as const }
+    const addressed = target.addressed && { addressed: target.addressed }
     const command = withAccess(stream, { ...shared, ...addressed, agent: ofAll, chunk: bytes })
     return { parts: [{ shard: shards.shardOf(ofAll), command }], faults: [], agents: noAgents }
   }
@@ -60,7 +39,6 @@ export function commandsOf(
     shard,
     command: withAccess(stream, { ...shared, agent: '', chunk: lines.bytes, lineNumbers: lines.numbers }),
   }))
-  const { rejectedAgent: agent } = request
   if (refused === undefined || agent === undefined) return { parts, faults, agents }
   const command = withAccess(stream, {
     ...shared,
@@ -75,22 +53,19 @@ export function commandsOf(
 
 /**
  * A command that stores a text which the front thread refuses (on_error=keep), whole and as one line: for the
- * agent that is known, or that it names, if a line may name one.
+ * agent that is known, or that it names.
  */
 export function keepingCommand(
   stream: IngestStream,
   { bytes, firstLine }: LineChunk,
   { refusal, index, agent: found = '' }: { refusal: Refusal; index: number; agent?: string },
 ): ShardCommand {
-  const { request, shards, principal, lineBytesMax } = stream
-  const { otlp, rejectedAgent = '' } = request
-  // A member `agent` of an OTLP message names no agent.
-  const known = found === '' && otlp !== undefined ? rejectedAgent : found
+  const { target, shards, principal, lineBytesMax } = stream
+  const { agent: ofAll, rejectedAgent = '' } = target
   const named =
-    request.agent ??
-    (known === ''
-      ? agentOf(bytes.subarray(0, lineBytesMax), principal)
-      : (agentRefusal({ principal }, known) ?? known))
+    found === ''
+      ? (ofAll ?? agentOf(bytes.subarray(0, lineBytesMax), principal))
+      : (agentRefusal({ principal }, found) ?? found)
   const agent = typeof named === 'string' ? named : rejectedAgent
   const command = withAccess(stream, {
     kind: 'ingestChunk' as const,
@@ -106,14 +81,9 @@ export function keepingCommand(
 }
 
 /** How record texts are parsed, and the key by which each record is written only once. */
-export function readingOf({
-  request: { integers, once },
-  principal,
-}: Pick<IngestStream, 'request' | 'principal'>): { integers?: 'text'; once?: WriteOnce } {
-  return {
-    ...(integers !== undefined && { integers }),
-    ...(once !== undefined && { once: { by: once, caller: principal.id } }),
-  }
+export function readingOf({ options }: IngestStream): Pick<IngestOptions, 'integers' | 'once'> {
+  const { integers, once } = options
+  return { ...(integers !== undefined && { integers }), ...(once !== undefined && { once }) }
 }
 
 /** The same agent can have other lines in the same chunk, so stored refused lines get another key. */
@@ -128,25 +98,120 @@ const noAgents: ReadonlySet<string> = new Set()
  * If-Match applies to the first chunk. Each chunk has its own Idempotency-Key, derived from the upload's; its
  * line feed makes it different from any key that a client can send.
  */
-export function optionsOf({ request, principal }: IngestStream, index: number): WriteOptions {
-  const options: WriteOptions = {}
-  if (request.signing !== undefined) options.signing = request.signing
-  if (request.ifMatch !== undefined && index === 0) options.ifMatch = request.ifMatch
-  if (request.idempotencyKey !== undefined) {
-    options.idempotency = { caller: principal.id, key: `${request.idempotencyKey}\n${index}` }
+export function optionsOf({ options }: IngestStream, index: number): WriteOptions {
+  const { signing, ifMatch, idempotency } = options
+  return {
+    ...(signing !== undefined && { signing }),
+    ...(ifMatch !== undefined && index === 0 && { ifMatch }),
+    ...(idempotency !== undefined && {
+      idempotency: { ...idempotency, key: `${idempotency.key}\n${index}` },
+    }),
   }
-  return options
 }
 
-export function summaryOf(
-  { request }: IngestStream,
-  totals: IngestTotals,
-): IngestSummary | IngestManySummary {
-  return request.agent === undefined ? totals.many() : totals.one(request.agent)
+/** Lines for one shard: their bytes including line feeds, and their line numbers. */
+interface ShardLines {
+  bytes: Buffer
+  numbers: number[]
 }
 
-/** 413 for more agents than an atomic upload may have. */
-export const tooManyAgents: Refusal = refuse(
-  'too_large',
-  `Expected at most ${limits.ingestAtomicAgentsMax} agents in an atomic upload`,
-)
+/** Lines for one shard within a chunk: alternating start and end offsets of runs of lines. */
+interface FoundLines {
+  edges: number[]
+  numbers: number[]
+}
+
+/** The lines of a chunk, partitioned by shard. */
+interface AddressedLines {
+  byShard: Map<number, ShardLines>
+  faults: LineFault[]
+  /** The refused lines, if they are stored (on_error=keep). */
+  refused: ShardLines | undefined
+  agents: Set<string>
+}
+
+/**
+ * Partitions the lines `{agent, data, type?}` of a chunk by the shard of their agents. Only searches each
+ * line for its agent, without parsing it; the shard parses it strictly.
+ */
+export function addressLines(
+  chunk: LineChunk,
+  {
+    shardOf,
+    principal,
+    keeps,
+  }: { shardOf: (agent: string) => number; principal: Principal; keeps?: boolean },
+): AddressedLines {
+  const { bytes } = chunk
+  const found = new Map<number, FoundLines>()
+  const agents = new Set<string>()
+  const faults: LineFault[] = []
+  const refusedLines = new Map<number, FoundLines>()
+  let line = chunk.firstLine
+  for (let from = 0; from < bytes.length; line++) {
+    const start = from
+    const to = lineEnd(bytes, from)
+    from = to + 1
+    if (isBlank(bytes, start, to)) continue
+    const agent = agentOf(bytes.subarray(start, to), principal)
+    if (typeof agent !== 'string') {
+      faults.push({ line, agent: '', refusal: agent })
+      if (keeps === true) addLine(refusedLines, 0, { start, end: from, line })
+      continue
+    }
+    agents.add(agent)
+    addLine(found, shardOf(agent), { start, end: from, line })
+  }
+  const byShard = new Map<number, ShardLines>()
+  for (const [shard, lines] of found) {
+    byShard.set(shard, toShardLines(bytes, lines))
+  }
+  const refused = refusedLines.get(0)
+  return { byShard, faults, refused: refused && toShardLines(bytes, refused), agents }
+}
+
+function toShardLines(bytes: Buffer, { edges, numbers }: FoundLines): ShardLines {
+  return { bytes: concatRuns(bytes, edges), numbers }
+}
+
+function addLine(
+  found: Map<number, FoundLines>,
+  shard: number,
+  { start, end, line }: { start: number; end: number; line: number },
+): void {
+  let lines = found.get(shard)
+  if (lines === undefined) {
+    lines = { edges: [], numbers: [] }
+    found.set(shard, lines)
+  }
+  const { edges } = lines
+  if (edges.at(-1) === start) edges[edges.length - 1] = end
+  else edges.push(start, end)
+  lines.numbers.push(line)
+}
+
+/** Concatenates runs of lines; adds a line feed to the last line of a stream if it has none. */
+function concatRuns(bytes: Buffer, edges: readonly number[]): Buffer {
+  let length = 0
+  for (let at = 0; at < edges.length; at += 2) length += (edges[at + 1] ?? 0) - (edges[at] ?? 0)
+  const all = Buffer.allocUnsafeSlow(length)
+  let to = 0
+  for (let at = 0; at < edges.length; at += 2) to += bytes.copy(all, to, edges[at], edges[at + 1])
+  if (to < length) all[to] = LINE_FEED
+  return all
+}
+
+const notAnObject = refuse('validation_failed', 'Expected a JSON object {agent, data, type?}')
+
+/**
+ * The agent of a line, or why it cannot be written to. Does not check the rest of the line: an exception for
+ * each of a million lines that are not JSON would take seconds, and so would parsing lines that the shard
+ * parses again.
+ */
+function agentOf(line: Buffer, principal: Principal): string | Refusal {
+  const named = memberText(line, 'agent')
+  if (named === undefined) return isUtf16(line) ? utf16Given : notAnObject
+  const agent = agentParameter(named)
+  if (typeof agent !== 'string') return refuse('validation_failed', agent.detail)
+  return agentRefusal({ principal }, agent) ?? agent
+}

@@ -1,13 +1,12 @@
-import { refuse, statusOf, type Refusal } from '../../../base/errors.js'
+import { refuse, type Refusal } from '../../../base/errors.js'
 import { limits } from '../../../base/limits/limits.js'
 import { LineSplitter, type LineChunk } from '../../../base/line-splitter.js'
 import { sentBy, type Outcome } from '../../../protocol/messages.js'
 import { isBlank } from '../../../strand/json-scanner.js'
-import { replayedHeaders } from '../../routes/answers.js'
 import type { Answer } from '../../routes/route.js'
-import type { BodySource, RefusedLine } from './array-body.js'
-import { commandsOf, keepingCommand, summaryOf, type IngestStream, type ShardCommand } from './commands.js'
-import { answerExport } from './otlp-answers.js'
+import type { BodySource, BrokenBody, RefusedLine, SourcePart } from './array-body.js'
+import { commandsOf, keepingCommand, type ShardCommand } from './commands.js'
+import type { IngestStream } from './source.js'
 import { IngestTotals } from './summary.js'
 
 /** Bytes of a body that are split into lines in one slice of the front thread. */
@@ -35,17 +34,15 @@ export class LineIngest {
   readonly #totals: IngestTotals
   #inFlight = 0
   #index = 0
-  /** The first line that on_error=keep did not store because it is too long. */
-  #tooLong: number | undefined
   #refusal: Refusal | undefined
   /** Wakes the caller that waits for fewer commands in flight. */
   #wake: (() => void) | undefined
 
   constructor(stream: IngestStream) {
     this.#stream = stream
-    const { request, lineBytesMax, memory } = stream
-    const lines = request.once === undefined ? limits.ingestChunkLines : limits.ingestDedupeLinesMax
-    const keptBytesMax = request.onError === 'keep' ? limits.ingestAtomicBytesMax : 0
+    const { options, lineBytesMax, memory } = stream
+    const lines = options.once === undefined ? limits.ingestChunkLines : limits.ingestDedupeLinesMax
+    const keptBytesMax = options.onError === 'keep' ? limits.ingestAtomicBytesMax : 0
     const splitting = { bytes: limits.ingestChunkBytes, lines, lineBytesMax, keptBytesMax }
     this.#splitter = new LineSplitter(splitting, memory)
     this.#totals = new IngestTotals(stream.onRefused)
@@ -53,37 +50,37 @@ export class LineIngest {
 
   /** Reads and ingests the body. @returns the answer; undefined if the client has disconnected */
   async run(body: BodySource): Promise<Answer | Refusal | undefined> {
-    let part: Awaited<ReturnType<BodySource['next']>>
+    let part: SourcePart
     do {
       part = await body.next()
       if ('gone' in part) return undefined
       if ('refused' in part)
         for (const line of part.refused) if (!this.#stopped(body)) await this.#refuseLine(line, body)
       if ('refusal' in part) this.#refusal ??= part.refusal
-      else await this.#split('bytes' in part ? part.bytes : undefined, body)
+      else await this.#split(part, body)
     } while ('bytes' in part && this.#refusal === undefined)
     await this.#untilInFlight(0)
     const { interruption: broken } = body
     if (broken !== undefined && 'gone' in broken) return undefined
     if (this.#refusal !== undefined) return this.#withCounts(this.#refusal)
-    return answerTotals(this.#stream, this.#totals, this.#tooLong)
+    return this.#stream.source.answer(this.#totals, this.#stream)
   }
 
-  /** Splits bytes, or the end of the body, into chunks in slices of the front thread, and sends them. */
-  async #split(bytes: Buffer | undefined, body: BodySource): Promise<void> {
-    const { slices, request } = this.#stream
-    const length = bytes?.length ?? 0
-    // A decoded part is cut as a whole, so that its chunks need not be copied.
-    const sliceBytes = request.otlp === undefined ? SLICE_BYTES : limits.otlpPartBytesMax
-    for (let at = 0; at < length; at += sliceBytes) {
-      const piece = bytes?.subarray(at, at + sliceBytes) ?? noBytes
+  /** Splits a part, or the end of the body, into chunks in slices of the front thread, and sends them. */
+  async #split(part: Exclude<SourcePart, BrokenBody>, body: BodySource): Promise<void> {
+    const { slices, options } = this.#stream
+    const bytes = 'bytes' in part ? part.bytes : noBytes
+    // Whole lines are cut in one slice, so that their chunks need not be copied.
+    const sliceBytes = 'refused' in part ? bytes.length : SLICE_BYTES
+    for (let at = 0; at < bytes.length; at += sliceBytes) {
+      const piece = bytes.subarray(at, at + sliceBytes)
       const chunks = await slices.run(() => this.#splitter.push(piece))
       for (const chunk of chunks) await this.#send(chunk, body)
       if (this.#refusal !== undefined) return
     }
     // Not with an idempotency key: if the upload is sent again, it must be split into the same chunks.
-    const early = this.#inFlight === 0 && request.idempotencyKey === undefined
-    const rest = bytes === undefined ? this.#splitter.end() : early ? this.#splitter.flushLines() : undefined
+    const early = this.#inFlight === 0 && options.idempotency === undefined
+    const rest = 'ended' in part ? this.#splitter.end() : early ? this.#splitter.flushLines() : undefined
     if (rest !== undefined) await this.#send(rest, body)
   }
 
@@ -102,8 +99,8 @@ export class LineIngest {
   }
 
   async #refuseLong(chunk: LineChunk, body: BodySource): Promise<void> {
-    const { request, lineBytesMax } = this.#stream
-    if (chunk.bytes.length === 0 && request.onError === 'keep') this.#tooLong ??= chunk.firstLine
+    const { options, lineBytesMax } = this.#stream
+    if (chunk.bytes.length === 0 && options.onError === 'keep') this.#totals.tooLong ??= chunk.firstLine
     await this.#refuseLine({ ...chunk, agent: '', refusal: tooLongLine(lineBytesMax) }, body)
   }
 
@@ -130,9 +127,9 @@ export class LineIngest {
   }
 
   async #sendCommands(parts: readonly ShardCommand[], index: number, body: BodySource): Promise<void> {
-    const { request, shards, principal } = this.#stream
+    const { options, shards, principal } = this.#stream
     // If the first chunk is refused, nothing may be written, so the others wait for its answer.
-    const waitsForFirst = request.ifMatch !== undefined || request.idempotencyKey !== undefined
+    const waitsForFirst = options.ifMatch !== undefined || options.idempotency !== undefined
     await this.#untilInFlight(index === 1 && waitsForFirst ? 0 : limits.ingestChunksInFlightMax - 1)
     if (this.#stopped(body)) return
     // Counted first, because a shard with a full queue answers synchronously.
@@ -168,37 +165,4 @@ export class LineIngest {
   #withCounts(refusal: Refusal): Refusal {
     return { ...refusal, extra: { ...refusal.extra, ...this.#totals.counts() } }
   }
-}
-
-/**
- * The answer with the summary of an ingest. A refusal if lines were refused and none was accepted, or if
- * on_error=keep could not store a line: a client that checks only the status must not believe that all was
- * accepted.
- * @param tooLong the first line that was not stored because it is too long
- */
-export function answerTotals(stream: IngestStream, totals: IngestTotals, tooLong?: number): Answer | Refusal {
-  if (stream.request.otlp !== undefined) return answerExport(stream.request, totals)
-  const summary = summaryOf(stream, totals)
-  const lost = totals.rejected - totals.kept
-  const isLost = stream.request.onError === 'keep' ? lost > 0 : totals.accepted === 0 && lost > 0
-  if (isLost) return refusalOf(totals, summary, tooLong)
-  const headers = totals.replayed ? replayedHeaders : []
-  return { status: 200, body: JSON.stringify(summary), headers }
-}
-
-/**
- * A refusal caused by the server, such as a clock that is behind, keeps its own code: the same upload can
- * succeed later.
- */
-function refusalOf(totals: IngestTotals, summary: object, tooLong: number | undefined): Refusal {
-  const extra = { ...summary }
-  const serverCode = totals.codes().find((code) => statusOf({ code, detail: '' }) >= 500)
-  if (serverCode !== undefined)
-    return refuse(serverCode, 'The server could not write the lines, try again', { extra })
-  if (tooLong !== undefined) {
-    const detail = `Expected lines of at most ${limits.ingestAtomicBytesMax} bytes, got a longer one (line ${tooLong})`
-    return refuse('too_large', detail, { extra: totals.counts() })
-  }
-  const lost = totals.rejected - totals.kept
-  return refuse('ingest_rejected', `Could not write ${lost} ${lost === 1 ? 'line' : 'lines'}`, { extra })
 }

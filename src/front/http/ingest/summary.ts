@@ -24,6 +24,8 @@ export class IngestTotals {
   #rejected = 0
   #kept = 0
   #duplicates = 0
+  /** The first line that on_error=keep did not store because it is too long. */
+  tooLong: number | undefined
   readonly #onRefused: (code: string, count: number) => void
   /**
    * Whether every answer so far was replayed for the same Idempotency-Key; undefined before the first one.

@@ -13,64 +13,30 @@ import {
   keepingCommand,
   optionsOf,
   readingOf,
-  summaryOf,
-  tooManyAgents,
   type IngestCommand,
-  type IngestStream,
   type ShardCommand,
 } from './commands.js'
-import { answerTotals, moreSevere } from './stream.js'
+import { summaryOf, type IngestStream, type SourceContent } from './source.js'
+import { moreSevere } from './stream.js'
 import { IngestTotals } from './summary.js'
 
-/** Ingests a body that is read as a whole: a single record, or lines that are written all or none. */
-export class WholeIngest {
+/** Ingests lines that are written all or none. */
+export class AtomicIngest {
   readonly #stream: IngestStream
-  readonly #bytesMax: number
 
   constructor(stream: IngestStream) {
     this.#stream = stream
-    const { request, lineBytesMax } = stream
-    const isParsed = request.format === 'json' && request.onError !== 'keep'
-    this.#bytesMax = isParsed ? lineBytesMax : limits.ingestAtomicBytesMax
   }
 
   /** Reads and ingests the body. @returns the answer; undefined if the client has disconnected */
   async run(body: BodySource): Promise<Answer | Refusal | undefined> {
-    const { memory, request, bodyBytesMax } = this.#stream
-    const reading = { memory, bodyBytesMax, bytesMax: this.#bytesMax }
-    const bytes = Math.min(bodyBytesMax, this.#bytesMax)
-    const whole = await readWhole(new ReservedBody(body, { memory, bytes }), reading)
-    if (!('bytes' in whole)) return answerBroken(whole)
-    return request.format === 'json' ? this.#ingestOne(whole.bytes) : this.#ingestAllOrNone(whole.bytes, body)
-  }
-
-  async #ingestOne(body: Buffer): Promise<Answer | Refusal> {
-    const { request, shards, principal, lineBytesMax } = this.#stream
-    const agent = request.agent ?? ''
-    const options = optionsOf(this.#stream, 0)
-    const { event } = request
-    const reading = {
-      ...readingOf(this.#stream),
-      ...(event !== undefined && { event }),
-      // Too long to be parsed, but not to be stored with on_error=keep.
-      ...(body.length > lineBytesMax && { refusal: tooLarge(lineBytesMax) }),
-      ...(request.onError === 'keep' && { keep: true as const }),
-    }
-    const command = withAccess(this.#stream, { kind: 'ingestOne' as const, agent, body, ...reading, options })
-    const outcome = await shards.request(agent, sentBy(principal.id, command))
-    if (outcome.kind === 'ingested') {
-      const totals = new IngestTotals(this.#stream.onRefused)
-      totals.add(outcome)
-      return answerTotals(this.#stream, totals)
-    }
-    const answer = answerOf(outcome)
-    if ('code' in answer && statusOf(answer) < 500) this.#stream.onRefused(answer.code, 1)
-    return answer
+    const whole = await readReserved(body, this.#stream, limits.ingestAtomicBytesMax)
+    return 'bytes' in whole ? this.#ingestAllOrNone(whole.bytes, body) : answerBroken(whole)
   }
 
   /** Lines for several shards are checked by all of them first; no shard writes before all have agreed. */
   async #ingestAllOrNone(bytes: Buffer, body: BodySource): Promise<Answer | Refusal | undefined> {
-    const once = this.#stream.request.once !== undefined
+    const once = this.#stream.options.once !== undefined
     const linesMax = once ? limits.ingestDedupeLinesMax : limits.ingestAtomicLinesMax
     if (hasMoreLines(bytes, linesMax)) {
       const kind = once ? 'atomic upload with deduplication' : 'atomic upload'
@@ -79,7 +45,7 @@ export class WholeIngest {
     const addressedLines = await this.#addressLines(bytes)
     if ('code' in addressedLines) return addressedLines
     const { parts, faults } = addressedLines
-    const keyed = this.#stream.request.idempotencyKey !== undefined
+    const keyed = this.#stream.options.idempotency !== undefined
     if (parts.length > 1 || faults.length > 0 || keyed) {
       // A refusal by the check is not stored, so the upload can be corrected and sent again with its key.
       const checks = parts.map(({ shard, command }) => ({ shard, command: checkOf(command) }))
@@ -95,19 +61,22 @@ export class WholeIngest {
     }))
     const written = await this.#totalsOf(writes, [])
     if ('code' in written) return written
-    return written.rejected > 0 ? this.#rejected(written) : answerTotals(this.#stream, written)
+    return written.rejected > 0 ? this.#rejected(written) : this.#stream.source.answer(written, this.#stream)
   }
 
   /** The command for each shard. Lines that name their agents are searched slice by slice. */
   async #addressLines(bytes: Buffer): Promise<AddressedCommands | Refusal> {
     const whole = { bytes, firstLine: 1 }
-    if (this.#stream.request.agent !== undefined) return commandsOf(this.#stream, { chunk: whole, index: 0 })
+    if (this.#stream.target.agent !== undefined) return commandsOf(this.#stream, { chunk: whole, index: 0 })
     const found: AddressedCommands = { parts: [], faults: [] }
     const agents = new Set<string>()
     for (const chunk of chunksOf(bytes)) {
       const commands = await this.#stream.slices.run(() => commandsOf(this.#stream, { chunk, index: 0 }))
       for (const agent of commands.agents) agents.add(agent)
-      if (agents.size > limits.ingestAtomicAgentsMax) return tooManyAgents
+      if (agents.size > limits.ingestAtomicAgentsMax) {
+        const detail = `Expected at most ${limits.ingestAtomicAgentsMax} agents in an atomic upload`
+        return refuse('too_large', detail)
+      }
       found.parts.push(...commands.parts)
       found.faults.push(...commands.faults)
     }
@@ -140,29 +109,73 @@ export class WholeIngest {
     totals.resetAccepted()
     const count = totals.rejected === 1 ? '1 invalid line' : `${totals.rejected} invalid lines`
     const detail = `Nothing was written because of ${count}`
-    return refuse('ingest_rejected', detail, { extra: { ...summaryOf(this.#stream, totals) } })
+    return refuse('ingest_rejected', detail, { extra: { ...summaryOf(totals, this.#stream.target) } })
   }
+}
+
+/** Reads and ingests a body that is one record. @returns the answer; undefined if the client has disconnected */
+export async function ingestRecord(
+  stream: IngestStream,
+  { record, event }: Extract<SourceContent, { record: BodySource }>,
+): Promise<Answer | Refusal | undefined> {
+  const { target, options, shards, principal, lineBytesMax, onRefused } = stream
+  const { agent = '' } = target
+  const keeps = options.onError === 'keep'
+  const whole = await readReserved(record, stream, keeps ? limits.ingestAtomicBytesMax : lineBytesMax)
+  if (!('bytes' in whole)) return answerBroken(whole)
+  const reading = {
+    ...readingOf(stream),
+    ...(event !== undefined && { event }),
+    // Too long to be parsed, but not to be stored with on_error=keep.
+    ...(whole.bytes.length > lineBytesMax && { refusal: tooLarge(lineBytesMax) }),
+    ...(keeps && { keep: true as const }),
+  }
+  const sent = {
+    kind: 'ingestOne' as const,
+    agent,
+    body: whole.bytes,
+    ...reading,
+    options: optionsOf(stream, 0),
+  }
+  const outcome = await shards.request(agent, sentBy(principal.id, withAccess(stream, sent)))
+  if (outcome.kind === 'ingested') return answerOutcome(stream, outcome)
+  const answer = answerOf(outcome)
+  if ('code' in answer && statusOf(answer) < 500) onRefused(answer.code, 1)
+  return answer
 }
 
 /** Refuses a body; with on_error=keep it is stored whole, as one line. Reads the rest of it first. */
 export async function refuseWhole(
   stream: IngestStream,
-  body: BodySource,
-  refusal: Refusal,
+  { malformed: refusal, body, agent }: Extract<SourceContent, { malformed: Refusal }>,
 ): Promise<Answer | Refusal | undefined> {
   if (!(body instanceof RecordedBody)) return refusal
   const whole = await body.whole()
   if (!('bytes' in whole)) return answerBroken(whole)
   // An empty body has nothing to store.
   if (whole.bytes.length === 0) return refusal
-  const { shards, slices, principal, onRefused } = stream
+  const { shards, slices, principal } = stream
   const line = { ...whole, firstLine: 1 }
-  const { shard, command } = await slices.run(() => keepingCommand(stream, line, { refusal, index: 0 }))
+  const keeping = { refusal, index: 0, ...(agent !== undefined && { agent }) }
+  const { shard, command } = await slices.run(() => keepingCommand(stream, line, keeping))
   const outcome = await shards.requestShard(shard, sentBy(principal.id, command))
-  if (outcome.kind !== 'ingested') return unexpected(outcome)
-  const totals = new IngestTotals(onRefused)
+  return outcome.kind === 'ingested' ? answerOutcome(stream, outcome) : unexpected(outcome)
+}
+
+function answerOutcome(stream: IngestStream, outcome: IngestedOutcome): Answer | Refusal {
+  const totals = new IngestTotals(stream.onRefused)
   totals.add(outcome)
-  return answerTotals(stream, totals)
+  return stream.source.answer(totals, stream)
+}
+
+/** Reads a whole body, for all of which memory is reserved. @returns 413 for more than `bytesMax` */
+function readReserved(
+  body: BodySource,
+  { memory, bodyBytesMax }: IngestStream,
+  bytesMax: number,
+): Promise<{ bytes: Buffer } | BrokenBody> {
+  const reserved = new ReservedBody(body, { memory, bytes: Math.min(bodyBytesMax, bytesMax) })
+  return readWhole(reserved, { memory, bodyBytesMax, bytesMax })
 }
 
 /** The answer to a body that could not be read; undefined if the client has disconnected. */

@@ -80,13 +80,13 @@ export function pathNames(path: string): string[] {
 }
 
 function headersOf(route: Route): string[] {
-  const { docs, kind, path } = route
+  const { docs, kind } = route
   const names: string[] = []
   if (docs.idempotent === true) names.push('Idempotency-Key')
   if (docs.ifMatch === true) names.push('If-Match')
   if (kind === 'stream') names.push('Last-Event-ID')
   if (kind === 'ingest' || kind === 'import') names.push('Content-Encoding')
-  if (kind === 'ingest' && route.otlp === true && !path.includes('/:')) names.push('Strandfast-Agent')
+  if (docs.agentHeader === true) names.push('Strandfast-Agent')
   if (kind === 'import') names.push('Strandfast-Agent-Seed')
   return names
 }

@@ -6,10 +6,11 @@ import { BodyBuffers } from '../../../../../src/front/http/body-buffers.js'
 import { Exchange } from '../../../../../src/front/http/exchange.js'
 import { FrontSlices } from '../../../../../src/front/http/front-turn.js'
 import { IngestReceiver } from '../../../../../src/front/http/ingest/receiver.js'
+import { lineSource } from '../../../../../src/front/http/ingest/source.js'
 import { OpenUploads } from '../../../../../src/front/limits/uploads.js'
 import type { HttpResponse } from '../../../../../src/front/engine/http-listener.js'
 import type { Outcome } from '../../../../../src/protocol/messages.js'
-import type { IngestRequest } from '../../../../../src/front/routes/route.js'
+import type { IngestOptions, IngestRequest } from '../../../../../src/front/routes/route.js'
 
 /*
  * In uWebSockets.js, resume() gives the connection ten seconds to receive something, and only the last part
@@ -20,7 +21,7 @@ import type { IngestRequest } from '../../../../../src/front/routes/route.js'
  * An ingest whose outcome the test delivers. `calls` are the calls on the response that affect the
  * connection.
  */
-function slowIngest(request: Partial<IngestRequest>) {
+function slowIngest(options: Partial<IngestOptions>) {
   const calls: string[] = []
   let onData: (part: ArrayBuffer, last: boolean) => void = () => {}
   const outcomes: ((outcome: Outcome) => void)[] = []
@@ -51,23 +52,21 @@ function slowIngest(request: Partial<IngestRequest>) {
     },
     { done: () => {} },
   )
-  const fullRequest: IngestRequest = {
-    agent: 'a',
-    format: 'ndjson',
-    gzip: false,
-    onError: 'skip',
-    ...request,
-  } as IngestRequest
+  const request: IngestRequest = {
+    target: { agent: 'a' },
+    options: { gzip: false, onError: 'skip', ...options },
+    source: { kind: 'lines' },
+  }
   const parts = { shards, slices: new FrontSlices(), uploads: new OpenUploads(localBodyBytes()) }
   const onError = (error: unknown) => calls.push(String(error))
   new IngestReceiver({
     ...parts,
-    decoder: { decode: async () => ({ lines: new Uint8Array(), refused: [] }) },
+    sourceOf: () => lineSource,
     recordBytesMax: 300_000,
     badLinesMax: 0,
     onRefused: () => {},
     onError,
-  }).receive(exchange, fullRequest, {
+  }).receive(exchange, request, {
     id: 'root',
   } as never)
   return {

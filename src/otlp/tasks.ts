@@ -9,7 +9,8 @@ import {
   listOf,
   optional,
 } from '../base/shape.js'
-import type { TaskAnswers } from './pool-tasks.js'
+import type { TaskAnswers } from '../protocol/pool-tasks.js'
+import type { OtlpEncoding, OtlpSignal } from '../wire/otlp.js'
 
 const isNumbers: Check<Map<number, number>> = (value): value is Map<number, number> =>
   value instanceof Map && [...value].flat().every(isNumber)
@@ -21,15 +22,12 @@ const isNumbers: Check<Map<number, number>> = (value): value is Map<number, numb
 const isPosition = fields({ done: isNumber, offsets: listOf(isNumber), ends: isNumbers })
 export type OtlpPosition = Checked<typeof isPosition>
 
-/** What an OTLP request carries. */
-export type OtlpSignal = 'logs' | 'traces'
-
 /** The body of an OTLP request, of which a part is to be converted to lines `{agent, data, type}`. */
 export interface OtlpTask {
   /** Its memory moves to the thread: nothing else may be in it. */
   body: Uint8Array
   signal: OtlpSignal
-  encoding: 'json' | 'protobuf'
+  encoding: OtlpEncoding
   /** The agent of all records; otherwise the resource of each names it. */
   agent?: string
   /** Where the part begins, unless it is the first one, with which the whole request is checked. */

@@ -15,14 +15,14 @@ import {
   FileDescriptorSetSchema,
   type DescriptorProto,
 } from '@bufbuild/protobuf/wkt'
-import { BRACE_OPEN, BRACKET_OPEN, COMMA, LOWER_N } from '../../src/base/ascii.js'
-import { assert } from '../../src/base/assert.js'
-import { asBuffer } from '../../src/base/bytes.js'
-import { RefusedError, refuse } from '../../src/base/errors.js'
-import { GatheredBytes } from '../../src/base/gathered-bytes.js'
-import { limits } from '../../src/base/limits/limits.js'
-import { grammarFault, readJson } from '../../src/strand/json.js'
-import { itemEnd, spaceEnd, stringEnd, stringText } from '../../src/strand/json-scanner.js'
+import { BRACE_OPEN, BRACKET_OPEN, COMMA, LOWER_N } from '../base/ascii.js'
+import { assert } from '../base/assert.js'
+import { asBuffer } from '../base/bytes.js'
+import { RefusedError, refuse } from '../base/errors.js'
+import { GatheredBytes } from '../base/gathered-bytes.js'
+import { limits } from '../base/limits/limits.js'
+import { grammarFault, readJson } from '../strand/json.js'
+import { itemEnd, spaceEnd, stringEnd, stringText } from '../strand/json-scanner.js'
 import { otlpDescriptors } from './descriptors.js'
 import { checkNumbers, checkWire, skipField } from './strictness.js'
 

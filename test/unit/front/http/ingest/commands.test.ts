@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Namespace } from '../../../../../src/auth/namespace.js'
-import { addressLines } from '../../../../../src/front/http/ingest/lines.js'
+import { addressLines } from '../../../../../src/front/http/ingest/commands.js'
 import type { Principal } from '../../../../../src/front/routes/route.js'
 
 function userOf(namespace: Namespace): Principal {

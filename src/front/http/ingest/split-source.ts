@@ -1,67 +1,53 @@
 import { BRACE_OPEN, BRACKET_OPEN, COLON, COMMA, LINE_FEED, QUOTE, SPACE } from '../../../base/ascii.js'
 import { refuse, type Refusal } from '../../../base/errors.js'
-import type { BodyMemory } from '../../../base/gathered-bytes.js'
 import { limits } from '../../../base/limits/limits.js'
 import { lineEnd } from '../../../base/line-splitter.js'
 import { isUtf16, readJson, utf16Given } from '../../../strand/json.js'
 import { isJsonSpace, type Span, stringText, valueEnd } from '../../../strand/json-scanner.js'
-import type { IngestRequest } from '../../routes/route.js'
-import type { BodyPart } from '../body-queue.js'
+import type { IngestSource } from '../../routes/route.js'
 import type { FrontSlices } from '../front-turn.js'
-import { type BodySource, type BrokenBody, readWhole } from './array-body.js'
+import { bodyOf, readWhole, RecordedBody, type SourcePart } from './array-body.js'
 import { ArrayLines } from './array-lines.js'
+import { answerSummary, gatheredBody, type LineSource } from './source.js'
 
-/** How to split an object. `largeAsText`: integers beyond ±(2^53-1) are stored as strings. */
-type Splitting = NonNullable<IngestRequest['split']> & { largeAsText: boolean }
-
-interface SplitParts {
-  splitting: Splitting
-  slices: FrontSlices
-  memory: BodyMemory
-  bodyBytesMax: number
-}
-
-/** Bytes that are processed in one slice of the front thread. */
-const SLICE_BYTES = 65_536
+type Split = Omit<Extract<IngestSource, { kind: 'split' }>, 'kind'>
 
 /**
- * Converts the members of an array in a JSON object to lines: each member alone, or each in the place of the
+ * A JSON object. The members of an array in it become lines: each member alone, or each in the place of the
  * array with the rest of the object around it. The whole object is read before the first line, and the part
  * around the array is checked as strictly as a record: nothing of an incomplete object is written. Errors
  * within a member are found when its line is parsed.
  */
-export class SplitBody implements BodySource {
-  readonly #body: BodySource
-  readonly #parts: SplitParts
-  #lines: Iterator<Buffer, undefined> | undefined
-
-  constructor(body: BodySource, parts: SplitParts) {
-    this.#body = body
-    this.#parts = parts
+export function splitSource(split: Split): LineSource {
+  return {
+    async read(queue, stream) {
+      const { slices, options } = stream
+      const bytesMax = limits.ingestArrayBytesMax
+      const body = gatheredBody(queue, stream, bytesMax)
+      const whole = await readWhole(body, { ...stream, bytesMax })
+      if (!('bytes' in whole)) return whole
+      const splitting = { ...split, largeAsText: options.integers === 'text' }
+      const found = await slices.runSteps(splitObject(whole.bytes, splitting))
+      if ('code' in found) return found.code === 'too_large' ? { refusal: found } : { malformed: found, body }
+      if (body instanceof RecordedBody) body.drop()
+      return { lines: bodyOf(partsOf(found, slices), queue) }
+    },
+    answer: answerSummary,
   }
+}
 
-  get interruption(): BodySource['interruption'] {
-    return this.#body.interruption
-  }
+/** How to split an object. `largeAsText`: integers beyond ±(2^53-1) are stored as strings. */
+type Splitting = Split & { largeAsText: boolean }
 
-  /**
-   * Reads the whole object. Its bytes are counted until the upload is answered.
-   * @returns undefined if its lines can be read; otherwise the error
-   */
-  async read(): Promise<{ malformed: Refusal } | BrokenBody | undefined> {
-    const { splitting, slices } = this.#parts
-    const whole = await readWhole(this.#body, { ...this.#parts, bytesMax: limits.ingestArrayBytesMax })
-    if (!('bytes' in whole)) return whole
-    const found = await slices.runSteps(splitObject(whole.bytes, splitting))
-    if ('code' in found) return found.code === 'too_large' ? { refusal: found } : { malformed: found }
-    this.#lines = linesOf(found)
-    return undefined
-  }
+/** Bytes that are processed in one slice of the front thread. */
+const SLICE_BYTES = 65_536
 
-  async next(): Promise<BodyPart> {
-    if (this.interruption !== undefined) return this.interruption
-    const value = await this.#parts.slices.run(() => this.#lines?.next().value)
-    return value === undefined ? { ended: true } : { bytes: value }
+async function* partsOf(found: SplitObject, slices: FrontSlices): AsyncGenerator<SourcePart, undefined> {
+  const lines = linesOf(found)
+  for (;;) {
+    const bytes = await slices.run(() => lines.next().value)
+    if (bytes === undefined) return undefined
+    yield { bytes }
   }
 }
 

@@ -1,11 +1,13 @@
 import { BinaryWriter } from '@bufbuild/protobuf/wire'
-import { refuse, statusOf, type Refusal } from '../../../base/errors.js'
-import type { OtlpSignal } from '../../../protocol/otlp-tasks.js'
-import { protobufType } from '../../../wire/otlp.js'
-import { replayedHeaders } from '../../routes/answers.js'
-import { fieldOf, otlpRefusal } from '../../routes/otlp-refusals.js'
-import type { Answer, IngestRequest } from '../../routes/route.js'
-import type { IngestTotals } from './summary.js'
+import { refuse, statusOf, type Refusal } from '../base/errors.js'
+import type { IngestTotals } from '../front/http/ingest/summary.js'
+import { replayedHeaders } from '../front/routes/answers.js'
+import { fieldOf, otlpRefusal } from '../front/routes/otlp.js'
+import type { Answer, IngestOptions, IngestSource } from '../front/routes/route.js'
+import { type OtlpSignal, protobufType } from '../wire/otlp.js'
+
+/** What an OTLP request carries, and in which encoding. */
+export type OtlpFormat = Omit<Extract<IngestSource, { kind: 'otlp' }>, 'kind'>
 
 /** Reasons in the answer to a request of which a part was refused. */
 const REASONS_MAX = 3
@@ -15,7 +17,11 @@ const REASONS_MAX = 3
  * request is refused if the server could not write a record now; also if none was accepted, or if
  * on_error=keep could not store one.
  */
-export function answerExport({ otlp, onError }: IngestRequest, totals: IngestTotals): Answer | Refusal {
+export function answerExport(
+  totals: IngestTotals,
+  format: OtlpFormat,
+  { onError }: IngestOptions,
+): Answer | Refusal {
   const lost = totals.rejected - totals.kept
   if (lost > 0) {
     const code = totals.codes().find((each) => statusOf(otlpRefusal(refuse(each, ''))) >= 500)
@@ -24,20 +30,20 @@ export function answerExport({ otlp, onError }: IngestRequest, totals: IngestTot
       return refuse(code ?? 'ingest_rejected', detail, { extra: totals.counts() })
     }
   }
-  return { ...exported(otlp, totals), headers: totals.replayed ? replayedHeaders : [] }
+  return { ...exported(format, totals), headers: totals.replayed ? replayedHeaders : [] }
 }
 
 /**
  * The answer if records were written: a message in the encoding of the request (OTLP Specification, OTLP/HTTP
  * Response). It is empty if all were, and otherwise has the number of the others and the first reasons.
  */
-function exported(otlp: IngestRequest['otlp'], totals: IngestTotals): Answer {
+function exported({ signal, encoding }: OtlpFormat, totals: IngestTotals): Answer {
   const partial = totals.rejected === 0 ? undefined : partialOf(totals)
-  if (otlp?.encoding === 'protobuf') {
+  if (encoding === 'protobuf') {
     const message = partial === undefined ? noBytes : inWire(partial)
     return { status: 200, contentType: protobufType, body: [message] }
   }
-  const message = partial === undefined ? {} : inJson(partial, otlp?.signal)
+  const message = partial === undefined ? {} : inJson(partial, signal)
   return { status: 200, body: JSON.stringify(message) }
 }
 
@@ -65,7 +71,7 @@ function reasonsOf(totals: IngestTotals): string {
   return [...reasons, ...(more > 0 ? [`${more} more`] : [])].join('; ')
 }
 
-function inJson({ rejected, reason: errorMessage }: Partial, signal: OtlpSignal | undefined): object {
+function inJson({ rejected, reason: errorMessage }: Partial, signal: OtlpSignal): object {
   const counted = signal === 'logs' ? 'rejectedLogRecords' : 'rejectedSpans'
   return { partialSuccess: { ...(rejected > 0 && { [counted]: String(rejected) }), errorMessage } }
 }

@@ -1,12 +1,12 @@
 import { describe, expect, it, vi } from 'vitest'
 import type { BodyPart } from '../../../../../src/front/http/body-queue.js'
 import { FrontSlices } from '../../../../../src/front/http/front-turn.js'
-import { SplitBody } from '../../../../../src/front/http/ingest/split-body.js'
+import { splitSource } from '../../../../../src/front/http/ingest/split-source.js'
 import { fieldOf, fieldSteps } from '../../../../../src/strand/field-path.js'
 import { fc } from '../../../../support/fast-check.js'
 
 const slices = new FrontSlices()
-const memory = { add: () => true, release: () => {} }
+const memory = { add: () => true, release: () => {}, reserve: async () => undefined }
 
 /** The lines of a body in parts of `partBytes`; or its error. */
 async function split(
@@ -22,19 +22,14 @@ async function split(
     at += partBytes
     return { bytes: part }
   }
-  const splitting = { path, steps: fieldSteps(path) ?? [], keepsRest, largeAsText: false }
-  const body = new SplitBody(
-    { next, interruption: undefined },
-    { splitting, slices, memory, bodyBytesMax: Infinity },
-  )
-  const fault = await body.read()
-  if (fault !== undefined) {
-    if ('malformed' in fault) return [fault.malformed.detail]
-    return ['refusal' in fault ? fault.refusal.detail : '']
-  }
+  const source = splitSource({ path, steps: fieldSteps(path) ?? [], keepsRest })
+  const stream = { options: {}, slices, memory, bodyBytesMax: Infinity, lineBytesMax: 1_000_000 }
+  const content = await source.read({ next, interruption: undefined } as never, stream as never)
+  if ('malformed' in content) return [content.malformed.detail]
+  if (!('lines' in content)) return ['refusal' in content ? content.refusal.detail : '']
   const parts: Buffer[] = []
   for (;;) {
-    const part = await body.next()
+    const part = await content.lines.next()
     if ('refusal' in part) return [part.refusal.detail]
     if (!('bytes' in part)) break
     parts.push(part.bytes)

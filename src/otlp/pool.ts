@@ -1,7 +1,7 @@
-import { CallerTurns } from '../../base/caller-turns.js'
-import { RefusedError, refuse } from '../../base/errors.js'
-import { limits } from '../../base/limits/limits.js'
-import { workerEntry } from '../../base/worker-entry.js'
+import { CallerTurns } from '../base/caller-turns.js'
+import { RefusedError, refuse } from '../base/errors.js'
+import { limits } from '../base/limits/limits.js'
+import { workerEntry } from '../base/worker-entry.js'
 import {
   memoryOf,
   otlpAnswers,
@@ -9,9 +9,9 @@ import {
   type OtlpDecoder,
   type OtlpFault,
   type OtlpPart,
-} from '../../protocol/otlp-tasks.js'
-import { answerOf } from '../../protocol/pool-tasks.js'
-import { ThreadPool, type PoolFigures, type PoolListener } from './thread-pool.js'
+} from './tasks.js'
+import { answerOf } from '../protocol/pool-tasks.js'
+import { ThreadPool, type PoolFigures, type PoolListener } from '../dispatch/pools/thread-pool.js'
 
 const full = refuse('overloaded', 'Too many OTLP requests are waiting to be decoded, try again', {
   retryAfterSecs: 1,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { bodyOf, type BodySource } from '../../../../../src/front/http/ingest/array-body.js'
-import { JsonBody } from '../../../../../src/front/http/ingest/json-body.js'
+import { JsonBody } from '../../../../../src/front/http/ingest/json-source.js'
 import type { BodyPart } from '../../../../../src/front/http/body-queue.js'
 
 const memory = { add: () => true, release: () => {} }
@@ -83,6 +83,6 @@ describe('a JSON body', () => {
     const refusal = { code: 'overloaded', detail: 'x' } as const
     const cancelled = { interruption: { refusal }, next: async () => ({ refusal }) }
     expect(await new JsonBody(cancelled, memory).shape(LINE_BYTES_MAX)).toEqual({ refusal })
-    expect(await bodyOf(Buffer.from('{}'), cancelled).next()).toEqual({ refusal })
+    expect(await bodyOf([{ bytes: Buffer.from('{}') }].values(), cancelled).next()).toEqual({ refusal })
   })
 })

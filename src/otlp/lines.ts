@@ -1,8 +1,9 @@
 import type { DescMessage, JsonObject, JsonValue } from '@bufbuild/protobuf'
-import { RefusedError, refuse, refusalOf, type Refusal } from '../../src/base/errors.js'
-import { limits } from '../../src/base/limits/limits.js'
-import type { OtlpPart, OtlpSignal, OtlpTask, RefusedRecord } from '../../src/protocol/otlp-tasks.js'
+import { RefusedError, refuse, refusalOf, type Refusal } from '../base/errors.js'
+import { limits } from '../base/limits/limits.js'
+import type { OtlpSignal } from '../wire/otlp.js'
 import { assertAtMost, isObject, messageOf, schemas, type Field, type OtlpMessage } from './messages.js'
+import type { OtlpPart, OtlpTask, RefusedRecord } from './tasks.js'
 
 /** The fields on the way from a request to its records. */
 const paths: Record<OtlpSignal, { resources: Field; scopes: Field; records: Field }> = {

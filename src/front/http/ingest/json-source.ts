@@ -8,11 +8,78 @@ import {
   LINE_FEED,
   QUOTE,
 } from '../../../base/ascii.js'
+import { refuse, type Refusal } from '../../../base/errors.js'
 import { type BodyMemory, GatheredBytes } from '../../../base/gathered-bytes.js'
-import { isUtf16 } from '../../../strand/json.js'
+import { limits } from '../../../base/limits/limits.js'
+import { isUtf16, utf16Given } from '../../../strand/json.js'
 import { isJsonSpace, spaceEnd, stringEnd } from '../../../strand/json-scanner.js'
-import type { BodyPart } from '../body-queue.js'
-import type { BodySource, BrokenBody } from './array-body.js'
+import type { Answer } from '../../routes/route.js'
+import { tooLarge } from '../body.js'
+import type { BodyPart, BodyQueue } from '../body-queue.js'
+import { bodyOf, readArray, RecordedBody, type BodySource, type BrokenBody } from './array-body.js'
+import {
+  answerSummary,
+  gatheredBody,
+  type IngestStream,
+  type LineSource,
+  type SourceContent,
+} from './source.js'
+import { tooLongLine } from './stream.js'
+import type { IngestTotals } from './summary.js'
+
+/** JSON: a record, lines, or an array whose elements become lines. */
+export class JsonSource implements LineSource {
+  /** The required shape of CloudEvents. */
+  readonly #required: 'one' | 'array' | undefined
+  #isEndless = false
+
+  constructor(required?: 'one' | 'array') {
+    this.#required = required
+  }
+
+  async read(queue: BodyQueue, stream: IngestStream): Promise<SourceContent> {
+    const { target, memory, lineBytesMax } = stream
+    const { onError } = stream.options
+    const json = new JsonBody(queue, memory)
+    const shape = await json.shape(lineBytesMax)
+    if (typeof shape !== 'string') return shape
+    this.#isEndless = shape === 'endless'
+    if (this.#isEndless && onError === 'reject_all') return { refusal: tooLongLine(lineBytesMax) }
+    if (this.#isEndless || shape === 'lines') return { lines: json }
+    const isOne = shape !== 'array'
+    const isOfAgent = target.agent !== undefined
+    if (isOne && isOfAgent && this.#required !== 'array') return { record: json }
+    const bytesMax = onError === 'reject_all' ? limits.ingestAtomicBytesMax : limits.ingestArrayBytesMax
+    const body = gatheredBody(json, stream, bytesMax)
+    const malformed = json.isUtf16 ? utf16Given : this.#shapeRefusal(shape, isOfAgent)
+    if (malformed !== undefined) return { malformed, body }
+    const read = await readArray(body, { ...stream, isOne, bytesMax })
+    if ('malformed' in read) return { ...read, body }
+    if (!('lines' in read)) return read
+    if (body instanceof RecordedBody) body.drop()
+    return { lines: bodyOf([{ bytes: read.lines }].values(), queue) }
+  }
+
+  /** A first line that is too long is answered 413 if it is the only line. */
+  answer(totals: IngestTotals, stream: IngestStream): Answer | Refusal {
+    const answer = answerSummary(totals, stream)
+    const isOnlyLine = 'code' in answer && answer.code === 'ingest_rejected' && totals.rejected === 1
+    const isTooLarge = this.#isEndless && isOnlyLine && stream.options.onError !== 'keep'
+    return isTooLarge ? tooLarge(stream.lineBytesMax) : answer
+  }
+
+  /** An error if the route does not accept JSON of this shape. */
+  #shapeRefusal(found: JsonShape, isOfAgent: boolean): Refusal | undefined {
+    const required = this.#required
+    const isAccepted =
+      found === 'array' ? required !== 'one' : found === 'object' && required !== 'array' && !isOfAgent
+    if (isAccepted) return undefined
+    return refuse('validation_failed', required === undefined ? expectedLines : expectedEvents)
+  }
+}
+
+const expectedLines = 'Expected JSON objects {agent, data, type?}: one, an array, or one per line'
+const expectedEvents = 'Expected a JSON array for a batch of CloudEvents, and an object for one'
 
 /**
  * The shape of a JSON body by its beginning: an array, values on lines, one object, or another value.
