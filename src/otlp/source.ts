@@ -1,5 +1,6 @@
+import { BinaryWriter } from '@bufbuild/protobuf/wire'
 import { asBuffer } from '../base/bytes.js'
-import { refuse, refusalOf, type Refusal } from '../base/errors.js'
+import { refuse, refusalOf, statusOf, type Refusal } from '../base/errors.js'
 import { GatheredBytes } from '../base/gathered-bytes.js'
 import { limits } from '../base/limits/limits.js'
 import type { BodyQueue } from '../front/http/body-queue.js'
@@ -12,9 +13,12 @@ import {
   type SourcePart,
 } from '../front/http/ingest/array-body.js'
 import type { IngestStream, LineSource, SourceContent } from '../front/http/ingest/source.js'
+import type { IngestTotals } from '../front/http/ingest/summary.js'
+import { replayedHeaders } from '../front/routes/answers.js'
+import { fieldOf, otlpRefusal } from '../front/routes/otlp.js'
 import { agentRefusal } from '../front/routes/parameters.js'
-import type { IngestTarget } from '../front/routes/route.js'
-import { answerExport, type OtlpFormat } from './answers.js'
+import type { Answer, IngestOptions } from '../front/routes/route.js'
+import { type OtlpFormat, type OtlpSignal, protobufType } from '../wire/otlp.js'
 import type { OtlpDecoder, OtlpFault, OtlpPart, OtlpPosition } from './tasks.js'
 
 /** OTLP requests, whose records become lines (docs/adr/0049-otlp.md). However many are invalid, the others are written. */
@@ -60,7 +64,11 @@ class OtlpRequest {
     const first = await this.#decode(whole.bytes)
     if (this.#body.interruption !== undefined) return this.#body.interruption
     if (!('lines' in first)) return this.#refused(first)
-    return { lines: bodyOf(this.#partsFrom(first), this.#body), target: this.#targetOf(first) }
+    const { agent } = first
+    const lines = bodyOf(this.#partsFrom(first), this.#body)
+    const isKnown = agent !== undefined && agentRefusal(this.#stream, agent) === undefined
+    // Lines of one agent need not be searched for theirs.
+    return isKnown ? { lines, target: { ...this.#stream.target, agent } } : { lines }
   }
 
   /**
@@ -128,18 +136,9 @@ class OtlpRequest {
   #refused(fault: OtlpFault | Refusal): SourceContent {
     const isKept = this.#keeps && fault.code === 'validation_failed' && 'body' in fault
     if (!isKept) return { refusal: fault }
-    const body = new RecordedBody(
-      bodyOf([{ bytes: asBuffer(fault.body) }].values(), this.#body),
-      this.#stream,
-    )
+    const source = bodyOf([{ bytes: asBuffer(fault.body) }].values(), this.#body)
+    const body = new RecordedBody(source, this.#stream)
     return { malformed: refuse(fault.code, fault.detail), body, agent: this.#keeper }
-  }
-
-  /** Lines of one agent need not be searched for theirs. */
-  #targetOf({ agent }: OtlpPart): IngestTarget {
-    const { target } = this.#stream
-    const isKnown = agent !== undefined && agentRefusal(this.#stream, agent) === undefined
-    return isKnown ? { ...target, agent } : target
   }
 
   /** The lines of all parts; a part is decoded when the one before it was sent to its shards. */
@@ -173,4 +172,73 @@ class OtlpRequest {
   get #keeper(): string {
     return this.#stream.target.rejectedAgent ?? ''
   }
+}
+
+/** Reasons in the answer to a request of which a part was refused. */
+const REASONS_MAX = 3
+
+/**
+ * The answer to an OTLP request. A sender repeats nothing of a request of which a part was accepted, so the
+ * request is refused if the server could not write a record now; also if none was accepted, or if
+ * on_error=keep could not store one.
+ */
+function answerExport(
+  totals: IngestTotals,
+  format: OtlpFormat,
+  { onError }: IngestOptions,
+): Answer | Refusal {
+  const lost = totals.rejected - totals.kept
+  if (lost > 0) {
+    const code = totals.codes().find((each) => statusOf(otlpRefusal(refuse(each, ''))) >= 500)
+    if (code !== undefined || totals.accepted === 0 || onError === 'keep') {
+      const detail = `Could not write ${lost} ${lost === 1 ? 'record' : 'records'}: ${reasonsOf(totals)}`
+      return refuse(code ?? 'ingest_rejected', detail, { extra: totals.counts() })
+    }
+  }
+  return { ...exported(format, totals), headers: totals.replayed ? replayedHeaders : [] }
+}
+
+/**
+ * The answer if records were written: a message in the encoding of the request (OTLP Specification, OTLP/HTTP
+ * Response). It is empty if all were, and otherwise has the number of the others and the first reasons.
+ */
+function exported({ signal, encoding }: OtlpFormat, totals: IngestTotals): Answer {
+  const partial = totals.rejected === 0 ? undefined : partialOf(totals)
+  if (encoding === 'protobuf')
+    return { status: 200, contentType: protobufType, body: partial === undefined ? [] : [inWire(partial)] }
+  return { status: 200, body: JSON.stringify(partial === undefined ? {} : inJson(partial, signal)) }
+}
+
+interface Partial {
+  /** Records that are not on disk. */
+  rejected: number
+  reason: string
+}
+
+function partialOf(totals: IngestTotals): Partial {
+  const { rejected, kept } = totals
+  const stored = kept === 0 ? '' : `${kept} refused records are stored as ingest/rejected; `
+  return { rejected: rejected - kept, reason: stored + reasonsOf(totals) }
+}
+
+/** Why records were refused: the first reasons, and how many more there are. */
+function reasonsOf(totals: IngestTotals): string {
+  const reasons = totals
+    .many()
+    .errors.slice(0, REASONS_MAX)
+    .map(({ line, code, detail }) => `record ${line}: ${code}: ${detail}`)
+  const more = totals.rejected - reasons.length
+  return [...reasons, ...(more > 0 ? [`${more} more`] : [])].join('; ')
+}
+
+function inJson({ rejected, reason: errorMessage }: Partial, signal: OtlpSignal): object {
+  const counted = signal === 'logs' ? 'rejectedLogRecords' : 'rejectedSpans'
+  return { partialSuccess: { ...(rejected > 0 && { [counted]: String(rejected) }), errorMessage } }
+}
+
+/** The field `partial_success`, whose fields have the same numbers for logs and spans. */
+function inWire({ rejected, reason }: Partial): Uint8Array {
+  const writer = new BinaryWriter().uint32(fieldOf(1, 2)).fork()
+  if (rejected > 0) writer.uint32(fieldOf(1, 0)).int64(rejected)
+  return writer.uint32(fieldOf(2, 2)).string(reason).join().finish()
 }

@@ -10,7 +10,7 @@ import {
   optional,
 } from '../base/shape.js'
 import type { TaskAnswers } from '../protocol/pool-tasks.js'
-import type { OtlpEncoding, OtlpSignal } from '../wire/otlp.js'
+import type { OtlpFormat } from '../wire/otlp.js'
 
 const isNumbers: Check<Map<number, number>> = (value): value is Map<number, number> =>
   value instanceof Map && [...value].flat().every(isNumber)
@@ -23,11 +23,9 @@ const isPosition = fields({ done: isNumber, offsets: listOf(isNumber), ends: isN
 export type OtlpPosition = Checked<typeof isPosition>
 
 /** The body of an OTLP request, of which a part is to be converted to lines `{agent, data, type}`. */
-export interface OtlpTask {
+export interface OtlpTask extends OtlpFormat {
   /** Its memory moves to the thread: nothing else may be in it. */
   body: Uint8Array
-  signal: OtlpSignal
-  encoding: OtlpEncoding
   /** The agent of all records; otherwise the resource of each names it. */
   agent?: string
   /** Where the part begins, unless it is the first one, with which the whole request is checked. */

@@ -108,3 +108,7 @@ export interface ApiKeyChanges {
   created: ApiKeyRow[]
   removed: string[]
 }
+
+export type ApiKeyCommand = ApiKeyCreate | ApiKeyList | ApiKeyDelete | ApiKeysUsed
+
+export type ApiKeyOutcome = ApiKeysOutcome | ApiKeyMadeOutcome

@@ -254,3 +254,7 @@ export interface AuthRules {
   /** A new number after each restore, so that links and ceremonies from before are not found. */
   tokenEra: number
 }
+
+export type AuthCommand = AuthChange | AuthLookup | RevocationsList | MailDue | MailSettle
+
+export type AuthCommandOutcome = AuthOutcome | RevocationsOutcome | MailDueOutcome

@@ -1,7 +1,8 @@
 import { Packr, Unpackr } from 'msgpackr'
 import { limits } from '../base/limits/limits.js'
 import { hasKind } from '../base/shape.js'
-import type { Command, Outcome, StreamEvent } from './messages.js'
+import type { Command, Outcome } from './messages.js'
+import type { StreamEvent } from './stream-messages.js'
 import type { ShardFigures } from './shard-figures.js'
 import type { Notice } from './notices.js'
 

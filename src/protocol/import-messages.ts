@@ -74,3 +74,5 @@ export interface ImportedOutcome {
   headHash: string
   open: boolean
 }
+
+export type ImportOutcome = ImportedOutcome | AuditRequiredOutcome

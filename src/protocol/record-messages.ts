@@ -149,3 +149,70 @@ export interface UploadsEnd {
   kind: 'uploadsEnd'
   options: WriteOptions
 }
+
+/**
+ * Rows in wire JSON, separated by commas, as UTF-8 bytes to avoid decoding and encoding; without a cursor at
+ * the end.
+ */
+export interface RowsOutcome {
+  kind: 'rows'
+  rows: Uint8Array
+  /** The number of rows. */
+  count: number
+  cursor?: PageCursor
+  /** For a query: the indexes of conditions that compare a number with a text of a record, or the reverse. */
+  mismatched?: number[]
+}
+
+export interface IngestedOutcome {
+  kind: 'ingested'
+  accepted: number
+  rejected: number
+  /** Refused lines that were stored as records. */
+  kept?: number
+  /** Accepted lines that were already stored. */
+  duplicates?: number
+  /** The number of refused lines by code; absent in idempotent answers of earlier versions. */
+  rejectedByCode?: Record<string, number>
+  /** The first refused lines. */
+  faults: LineFault[]
+  agents: AgentIngested[]
+  replayed?: boolean
+}
+
+/**
+ * Whether an outcome is stored under its Idempotency-Key. An outcome with refusals and nothing accepted is
+ * not, like any refusal, so that the caller can correct the request. Nor is an outcome of lines that name no
+ * agent.
+ */
+export function isStoredOutcome({ accepted, rejected, kept = 0, agents }: IngestedOutcome): boolean {
+  return (accepted + kept > 0 || rejected === 0) && agents.some(({ agent }) => agent !== '')
+}
+
+export interface AgentIngested {
+  agent: string
+  accepted: number
+  rejected: number
+  firstSeq: number
+  lastSeq: number
+  chainHead: string
+}
+
+export interface LineFault {
+  line: number
+  agent: string
+  refusal: Refusal
+}
+
+export type RecordCommand =
+  | RecordAppend
+  | BatchAppend
+  | IngestOne
+  | IngestChunk
+  | RecordGet
+  | RecordFind
+  | RecordMutate
+  | RecordQuery
+  | UploadsEnd
+
+export type RecordOutcome = RecordsFoundOutcome | RowsOutcome | IngestedOutcome

@@ -14,7 +14,7 @@ import {
 } from '../base/shape.js'
 import type { AuthRules } from './auth-messages.js'
 import { areClusterChannels } from './cluster-log-messages.js'
-import type { ShardSettings } from './messages.js'
+import type { Signing } from './command-options.js'
 import type { ProposalRules } from './proposal-messages.js'
 
 /** Makes a shard finish its commands, close its store and end. */
@@ -65,3 +65,14 @@ export type FrontJoins = Checked<typeof isFrontJoins>
  */
 export const isShardReady = fields({ kind: oneOf('ready'), term: isNumber })
 export type ShardReady = Checked<typeof isShardReady>
+
+export interface ShardSettings {
+  shard: number
+  path: string
+  /** 32 bytes. */
+  masterSeed: Uint8Array
+  recordBytesMax: number
+  signing: Signing
+  auth: AuthRules
+  proposals: ProposalRules
+}

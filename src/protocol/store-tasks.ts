@@ -113,3 +113,23 @@ export class TaskProgress {
 const STOPPED = 0
 const DONE = 1
 const SNAPSHOTS = 2
+
+/** Brings the store up to its log, for a reader without the shard. Answered by `flushed`. */
+export interface StoreFlush {
+  kind: 'storeFlush'
+  /** Whether the shard then pauses writes to its store until `storeResume`, or for `limits.storePauseMs`. */
+  rest: boolean
+}
+
+/** Ends the pause of a shard. Answered by `done`. */
+export interface StoreResume {
+  kind: 'storeResume'
+}
+
+/** The number of the last log segment in the store. */
+export interface FlushedOutcome {
+  kind: 'flushed'
+  segment: number
+}
+
+export type StoreCommand = StoreFlush | StoreResume

@@ -6,13 +6,16 @@ import { JsonObject } from './primitives.js'
 /** The media type of OTLP in protobuf. */
 export const protobufType = 'application/x-protobuf'
 
-/** What an OTLP request carries. */
-export type OtlpSignal = 'logs' | 'traces'
+/** What an OTLP request carries, and in which encoding. */
+export interface OtlpFormat {
+  signal: 'logs' | 'traces'
+  encoding: 'json' | 'protobuf'
+}
 
-export type OtlpEncoding = 'json' | 'protobuf'
+export type OtlpSignal = OtlpFormat['signal']
 
 /** The encoding of a media type; undefined if OTLP has none of this type. */
-export function otlpEncodingOf(contentType: string): OtlpEncoding | undefined {
+export function otlpEncodingOf(contentType: string): OtlpFormat['encoding'] | undefined {
   const mediaType = mediaTypeOf(contentType)
   if (mediaType === 'application/json') return 'json'
   return mediaType === protobufType ? 'protobuf' : undefined

@@ -81,6 +81,11 @@ it('names OTLP in no file that handles every request or every ingest', () => {
   expect(linesMatching(filesBelow('src/front/routes'), /otlp/i).length).toBeGreaterThan(10)
 })
 
+it('declares the messages of each feature in its own file', () => {
+  const kinds = linesMatching(['src/protocol/messages.ts'], /\bkind: '/).map((line) => line.split("'")[1])
+  expect(kinds).toEqual(['reply', 'done'])
+})
+
 it('finds features, commands and tests', () => {
   for (const [folder, known] of [
     ['', 'records'],

@@ -9,7 +9,8 @@ import { ShardThreads, type ShardsListener } from '../../dist/src/dispatch/threa
 import type { Shards } from '../../dist/src/dispatch/links/shards.js'
 import { readsBy } from '../../dist/src/protocol/reader-tasks.js'
 import { LeaseMemory } from '../../dist/src/protocol/lease-memory.js'
-import type { Command, Outcome, StreamEvent } from '../../dist/src/protocol/messages.js'
+import type { Command, Outcome } from '../../dist/src/protocol/messages.js'
+import type { StreamEvent } from '../../dist/src/protocol/stream-messages.js'
 import { appendNumber, testAuthRules } from '../support/shard/shard.js'
 
 /*

@@ -1,5 +1,6 @@
 import type { ErrorCode, Refusal } from '../../src/base/errors.js'
-import type { CommandOf, IngestedOutcome } from '../../src/protocol/messages.js'
+import type { CommandOf } from '../../src/protocol/messages.js'
+import type { IngestedOutcome } from '../../src/protocol/record-messages.js'
 import { locateFault } from '../../src/strand/json-fault.js'
 import type { CommitGroup, Draft } from '../shard/commit-group.js'
 import { ingestRules } from './ingest/judge.js'

@@ -1,5 +1,6 @@
 import { limits } from '../../src/base/limits/limits.js'
-import type { CommandOf, Outcome, StreamEvent } from '../../src/protocol/messages.js'
+import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
+import type { StreamEvent } from '../../src/protocol/stream-messages.js'
 import { shardOf } from '../../src/strand/placement.js'
 import { compareHlc, laterHlc, type Hlc } from '../../src/strand/hlc.js'
 import { isAfterPosition, tieOf } from '../../src/strand/record-position.js'

@@ -1,6 +1,7 @@
 import type { CommandFrame } from '../../src/protocol/frame.js'
 import type { WriteOptions } from '../../src/protocol/command-options.js'
-import type { Command, CommandOf, Outcome, StoreFlush, StoreResume } from '../../src/protocol/messages.js'
+import type { Command, CommandOf, Outcome } from '../../src/protocol/messages.js'
+import type { StoreFlush, StoreResume } from '../../src/protocol/store-tasks.js'
 import type { CommitGroup } from './commit-group.js'
 import type { Decision, PreparedWrite, ShardState, Steps, Turn } from './state.js'
 

@@ -1,4 +1,4 @@
-import type { StreamEvent } from '../../src/protocol/messages.js'
+import type { StreamEvent } from '../../src/protocol/stream-messages.js'
 import type { Notice } from '../../src/protocol/notices.js'
 import { isStreamed, streamEvent } from './stream-event.js'
 import type { ShardStore } from '../store/shard-store.js'

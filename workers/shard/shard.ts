@@ -1,6 +1,7 @@
 import { limits } from '../../src/base/limits/limits.js'
 import type { CommandFrame, OutcomeFrame } from '../../src/protocol/frame.js'
-import type { Outcome, StoreFlush } from '../../src/protocol/messages.js'
+import type { Outcome } from '../../src/protocol/messages.js'
+import type { StoreFlush } from '../../src/protocol/store-tasks.js'
 import { noFigures, type ShardFigures } from '../../src/protocol/shard-figures.js'
 import type { Notice } from '../../src/protocol/notices.js'
 import { HlcClock } from '../../src/strand/hlc.js'

@@ -1,4 +1,4 @@
-import type { StreamEvent } from '../../src/protocol/messages.js'
+import type { StreamEvent } from '../../src/protocol/stream-messages.js'
 import { formatHlc } from '../../src/strand/hlc.js'
 import { headsType, isSystemType } from '../../src/strand/record-type.js'
 import { streamEventData } from '../../src/wire/render.js'

@@ -4,7 +4,8 @@ import { refuse, type Refusal } from '../../base/errors.js'
 import { limits } from '../../base/limits/limits.js'
 import { decodeOutcomes, encodeCommands, type CommandFrame, type FrontFrame } from '../../protocol/frame.js'
 import type { LeaseMemory } from '../../protocol/lease-memory.js'
-import type { Command, Outcome, StreamEvent } from '../../protocol/messages.js'
+import type { Command, Outcome } from '../../protocol/messages.js'
+import type { StreamEvent } from '../../protocol/stream-messages.js'
 import type { Notice } from '../../protocol/notices.js'
 import { HeldCommands, refusalIfFull } from './held-commands.js'
 import type { ShardConnection } from './shard-connection.js'
@@ -387,7 +388,6 @@ function lost(writes: boolean): Refusal {
 
 function bytesOf(command: Command): number {
   if ('body' in command) return command.body.length
-  if (command.kind === 'strandImport') return command.chunk.length
   return 'chunk' in command ? command.chunk.length : 64
 }
 

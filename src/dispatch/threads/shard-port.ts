@@ -3,7 +3,7 @@ import { assert } from '../../base/assert.js'
 import type { ClusterChannels } from '../../protocol/cluster-log-messages.js'
 import { Heartbeat } from '../../protocol/heartbeat.js'
 import type { LeaseMemory } from '../../protocol/lease-memory.js'
-import type { ShardSettings } from '../../protocol/messages.js'
+import type { ShardSettings } from '../../protocol/shard-data.js'
 import {
   closeShard,
   endShard,

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { refuse, type Refusal } from '../../base/errors.js'
-import type { LocatedOutcome, StrandLocate } from '../../protocol/messages.js'
+import type { LocatedOutcome, StrandLocate } from '../../protocol/agent-messages.js'
 import { second } from '../../wire/example-values.js'
 import { ConsistencyProof } from '../../wire/server-log.js'
 import { InclusionProof } from '../../wire/strand.js'

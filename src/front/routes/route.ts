@@ -12,7 +12,7 @@ import type { UserAccess, WriteOnce, WriteOptions } from '../../protocol/command
 import type { Scope } from '../../wire/api-keys.js'
 import type { Author } from '../../protocol/proposal-messages.js'
 import type { MetricFamily } from '../../wire/metrics.js'
-import type { OtlpEncoding, OtlpSignal } from '../../wire/otlp.js'
+import type { OtlpFormat } from '../../wire/otlp.js'
 import type { ServerInfo } from '../../wire/server.js'
 import type { RefusalForm } from './refusal-form.js'
 
@@ -274,10 +274,7 @@ export interface IngestTarget {
   agent?: string
   /** The lines are `{agent, data, type?}`, even if all are of one agent. */
   addressed?: true
-  /**
-   * The agent that stores refused lines which name no agent that the caller can write to; only with `keep` on
-   * ingest of many agents.
-   */
+  /** With `keep`: the agent that stores refused lines which name no agent that the caller can write to. */
   rejectedAgent?: string
 }
 
@@ -303,7 +300,7 @@ export type IngestSource =
   | { kind: 'split'; path: string; steps: readonly string[]; keepsRest: boolean }
   /** The data of a CloudEvent in binary mode. */
   | { kind: 'event'; event: EventHead }
-  | { kind: 'otlp'; signal: OtlpSignal; encoding: OtlpEncoding }
+  | ({ kind: 'otlp' } & OtlpFormat)
 
 /** A route that imports an export as it arrives (src/front/http/import/receiver.ts). */
 export interface ImportRoute extends RouteBase {

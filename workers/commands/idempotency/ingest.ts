@@ -1,6 +1,7 @@
 import type { Refusal } from '../../../src/base/errors.js'
 import { limits } from '../../../src/base/limits/limits.js'
-import { isStoredOutcome, type IngestedOutcome, type Outcome } from '../../../src/protocol/messages.js'
+import type { Outcome } from '../../../src/protocol/messages.js'
+import { isStoredOutcome, type IngestedOutcome } from '../../../src/protocol/record-messages.js'
 import type { CommitGroup } from '../../shard/commit-group.js'
 import type { SignedAhead } from '../ingest/sign-ahead.js'
 import {

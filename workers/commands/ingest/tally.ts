@@ -1,6 +1,6 @@
 import type { Refusal } from '../../../src/base/errors.js'
 import { limits } from '../../../src/base/limits/limits.js'
-import type { AgentIngested, IngestedOutcome, LineFault } from '../../../src/protocol/messages.js'
+import type { AgentIngested, IngestedOutcome, LineFault } from '../../../src/protocol/record-messages.js'
 import type { PendingRecord } from '../../store/write-set.js'
 
 /** A line as reported in faults. */

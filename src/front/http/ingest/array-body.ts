@@ -41,29 +41,22 @@ export async function reserveFor(
 /**
  * A body that is read as a whole. Unless it is small, memory for all of it is reserved before the rest of it
  * arrives: several that fill the memory in parts could all not end.
+ * @param need `bytes`: what all of it, and what is made of it, can take
  */
-export class ReservedBody implements BodySource {
-  readonly #body: BodySource
-  readonly #need: { memory: Upload; bytes: number }
-  #length = 0
+export function reservedBody(body: BodySource, need: { memory: Upload; bytes: number }): BodySource {
+  return bodyOf(reservedParts(body, need), body)
+}
 
-  /** @param need `bytes`: what all of it, and what is made of it, can take */
-  constructor(body: BodySource, need: { memory: Upload; bytes: number }) {
-    this.#body = body
-    this.#need = need
-  }
-
-  get interruption(): BodySource['interruption'] {
-    return this.#body.interruption
-  }
-
-  async next(): Promise<BodyPart> {
-    const part = await this.#body.next()
-    if (!('bytes' in part)) return part
-    const wasSmall = this.#length <= limits.smallBodyBytesMax
-    this.#length += part.bytes.length
-    if (!wasSmall || this.#length <= limits.smallBodyBytesMax) return part
-    return (await reserveFor(this.#body, this.#need)) ?? part
+async function* reservedParts(
+  body: BodySource,
+  need: Parameters<typeof reserveFor>[1],
+): AsyncGenerator<SourcePart, undefined> {
+  for (let length = 0; ;) {
+    const part = await body.next()
+    const wasSmall = length <= limits.smallBodyBytesMax
+    if ('bytes' in part) length += part.bytes.length
+    const isLarge = wasSmall && length > limits.smallBodyBytesMax
+    yield (isLarge ? await reserveFor(body, need) : undefined) ?? part
   }
 }
 

@@ -2,7 +2,8 @@ import { LINE_FEED } from '../../../base/ascii.js'
 import { refuse, type Refusal } from '../../../base/errors.js'
 import { lineEnd, type LineChunk } from '../../../base/line-splitter.js'
 import type { WriteOptions } from '../../../protocol/command-options.js'
-import type { CommandOf, IngestedOutcome, LineFault } from '../../../protocol/messages.js'
+import type { CommandOf } from '../../../protocol/messages.js'
+import type { IngestedOutcome, LineFault } from '../../../protocol/record-messages.js'
 import { isUtf16, utf16Given } from '../../../strand/json.js'
 import { isBlank, memberText } from '../../../strand/json-scanner.js'
 import { agentParameter, agentRefusal, withAccess } from '../../routes/parameters.js'
@@ -22,7 +23,7 @@ export function commandsOf(
   stream: IngestStream,
   { chunk, index }: { chunk: LineChunk; index: number },
 ): { parts: ShardCommand[]; faults: IngestedOutcome['faults']; agents: ReadonlySet<string> } {
-  const { target, shards, principal } = stream
+  const { target, shards } = stream
   const options = optionsOf(stream, index)
   const mode = stream.options.onError === 'keep' ? ('keep' as const) : ('skip' as const)
   const { bytes, firstLine } = chunk
@@ -33,18 +34,20 @@ export function commandsOf(
     const command = withAccess(stream, { ...shared, ...addressed, agent: ofAll, chunk: bytes })
     return { parts: [{ shard: shards.shardOf(ofAll), command }], faults: [], agents: noAgents }
   }
-  const addressing = { shardOf: (agent: string) => shards.shardOf(agent), principal, keeps: mode === 'keep' }
-  const { byShard, faults, refused, agents } = addressLines(chunk, addressing)
+  const { byShard, faults, refused, agents } = addressLines(chunk, stream)
+  const found = ({ edges, numbers }: FoundLines) => ({
+    chunk: concatRuns(bytes, edges),
+    lineNumbers: numbers,
+  })
   const parts = [...byShard].map(([shard, lines]) => ({
     shard,
-    command: withAccess(stream, { ...shared, agent: '', chunk: lines.bytes, lineNumbers: lines.numbers }),
+    command: withAccess(stream, { ...shared, agent: '', ...found(lines) }),
   }))
-  if (refused === undefined || agent === undefined) return { parts, faults, agents }
+  if (mode !== 'keep' || faults.length === 0 || agent === undefined) return { parts, faults, agents }
   const command = withAccess(stream, {
     ...shared,
     agent,
-    chunk: refused.bytes,
-    lineNumbers: refused.numbers,
+    ...found(refused),
     refusals: faults.map(({ refusal }) => refusal),
     options: rejectedOptions(options),
   })
@@ -109,45 +112,25 @@ export function optionsOf({ options }: IngestStream, index: number): WriteOption
   }
 }
 
-/** Lines for one shard: their bytes including line feeds, and their line numbers. */
-interface ShardLines {
-  bytes: Buffer
-  numbers: number[]
-}
-
-/** Lines for one shard within a chunk: alternating start and end offsets of runs of lines. */
+/** Lines within a chunk: alternating start and end offsets of runs of lines, and their line numbers. */
 interface FoundLines {
   edges: number[]
   numbers: number[]
 }
 
-/** The lines of a chunk, partitioned by shard. */
-interface AddressedLines {
-  byShard: Map<number, ShardLines>
-  faults: LineFault[]
-  /** The refused lines, if they are stored (on_error=keep). */
-  refused: ShardLines | undefined
-  agents: Set<string>
-}
-
 /**
- * Partitions the lines `{agent, data, type?}` of a chunk by the shard of their agents. Only searches each
- * line for its agent, without parsing it; the shard parses it strictly.
+ * Partitions the lines `{agent, data, type?}` of a chunk by the shard of their agents, apart from those that
+ * are refused. Only searches each line for its agent, without parsing it; the shard parses it strictly.
  */
 export function addressLines(
-  chunk: LineChunk,
-  {
-    shardOf,
-    principal,
-    keeps,
-  }: { shardOf: (agent: string) => number; principal: Principal; keeps?: boolean },
-): AddressedLines {
-  const { bytes } = chunk
-  const found = new Map<number, FoundLines>()
+  { bytes, firstLine }: LineChunk,
+  { shards, principal }: Pick<IngestStream, 'shards' | 'principal'>,
+): { byShard: Map<number, FoundLines>; refused: FoundLines; faults: LineFault[]; agents: Set<string> } {
+  const byShard = new Map<number, FoundLines>()
+  const refused: FoundLines = { edges: [], numbers: [] }
   const agents = new Set<string>()
   const faults: LineFault[] = []
-  const refusedLines = new Map<number, FoundLines>()
-  let line = chunk.firstLine
+  let line = firstLine
   for (let from = 0; from < bytes.length; line++) {
     const start = from
     const to = lineEnd(bytes, from)
@@ -156,38 +139,25 @@ export function addressLines(
     const agent = agentOf(bytes.subarray(start, to), principal)
     if (typeof agent !== 'string') {
       faults.push({ line, agent: '', refusal: agent })
-      if (keeps === true) addLine(refusedLines, 0, { start, end: from, line })
+      addLine(refused, { start, end: from, line })
       continue
     }
     agents.add(agent)
-    addLine(found, shardOf(agent), { start, end: from, line })
+    const shard = shards.shardOf(agent)
+    const lines = byShard.get(shard) ?? { edges: [], numbers: [] }
+    byShard.set(shard, lines)
+    addLine(lines, { start, end: from, line })
   }
-  const byShard = new Map<number, ShardLines>()
-  for (const [shard, lines] of found) {
-    byShard.set(shard, toShardLines(bytes, lines))
-  }
-  const refused = refusedLines.get(0)
-  return { byShard, faults, refused: refused && toShardLines(bytes, refused), agents }
-}
-
-function toShardLines(bytes: Buffer, { edges, numbers }: FoundLines): ShardLines {
-  return { bytes: concatRuns(bytes, edges), numbers }
+  return { byShard, refused, faults, agents }
 }
 
 function addLine(
-  found: Map<number, FoundLines>,
-  shard: number,
+  { edges, numbers }: FoundLines,
   { start, end, line }: { start: number; end: number; line: number },
 ): void {
-  let lines = found.get(shard)
-  if (lines === undefined) {
-    lines = { edges: [], numbers: [] }
-    found.set(shard, lines)
-  }
-  const { edges } = lines
   if (edges.at(-1) === start) edges[edges.length - 1] = end
   else edges.push(start, end)
-  lines.numbers.push(line)
+  numbers.push(line)
 }
 
 /** Concatenates runs of lines; adds a line feed to the last line of a stream if it has none. */

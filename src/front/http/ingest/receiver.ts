@@ -1,26 +1,18 @@
 import type { Refusal } from '../../../base/errors.js'
 import { limits } from '../../../base/limits/limits.js'
-import type { Shards } from '../../../dispatch/links/shards.js'
 import type { OpenUploads } from '../../limits/uploads.js'
 import type { Answer, IngestRequest, IngestSource, Principal } from '../../routes/route.js'
 import { type BodyQueue, receiveBody } from '../body-queue.js'
 import type { Exchange } from '../exchange.js'
-import type { FrontSlices } from '../front-turn.js'
 import type { IngestStream, LineSource } from './source.js'
 import { LineIngest } from './stream.js'
-import { answerBroken, AtomicIngest, ingestRecord, refuseWhole } from './whole.js'
+import { answerBroken, ingestAllOrNone, ingestRecord, refuseWhole } from './whole.js'
 
-export interface IngestParts {
-  shards: Shards
-  slices: FrontSlices
+export interface IngestParts extends Pick<IngestStream, 'shards' | 'slices' | 'badLinesMax' | 'onRefused'> {
   uploads: OpenUploads
   recordBytesMax: number
-  /** Refused lines after which an upload is ended; 0 for no limit. */
-  badLinesMax: number
   /** The source of the lines of a format. */
   sourceOf(source: IngestSource): LineSource
-  /** Counts refused lines by error code. */
-  onRefused(code: string, count: number): void
   onError(error: unknown, requestId: string): void
 }
 
@@ -62,6 +54,6 @@ async function ingest(stream: IngestStream, body: BodyQueue): Promise<Answer | R
   if (!('lines' in content)) return answerBroken(content)
   const { lines, target = stream.target } = content
   const found = { ...stream, target }
-  const isAtomic = stream.options.onError === 'reject_all'
-  return isAtomic ? new AtomicIngest(found).run(lines) : new LineIngest(found).run(lines)
+  if (stream.options.onError === 'reject_all') return ingestAllOrNone(found, lines)
+  return new LineIngest(found).run(lines)
 }

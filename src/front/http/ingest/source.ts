@@ -8,7 +8,7 @@ import { replayedHeaders } from '../../routes/answers.js'
 import type { Answer, IngestOptions, IngestTarget, Principal } from '../../routes/route.js'
 import type { BodyQueue } from '../body-queue.js'
 import type { FrontSlices } from '../front-turn.js'
-import { RecordedBody, ReservedBody, type BodySource, type BrokenBody } from './array-body.js'
+import { RecordedBody, reservedBody, type BodySource, type BrokenBody } from './array-body.js'
 import type { IngestTotals } from './summary.js'
 
 /** A format of bodies: how a body becomes lines, and how its sender is answered. */
@@ -49,6 +49,7 @@ export interface IngestStream {
   lineBytesMax: number
   /** Refused lines after which the upload is ended; 0 for no limit. */
   badLinesMax: number
+  /** Counts refused lines by error code. */
   onRefused(code: string, count: number): void
 }
 
@@ -77,7 +78,7 @@ export function gatheredBody(
   const copyBytes = onError === 'keep' ? Math.min(bodyBytes, limits.ingestAtomicBytesMax) : 0
   const lineBytes = onError === 'reject_all' ? bodyBytes : limits.ingestChunkBytes + 2 * lineBytesMax
   const bytes = bodyBytes + copyBytes + Math.min(bodyBytes, lineBytes)
-  const body = new ReservedBody(source, { memory, bytes })
+  const body = reservedBody(source, { memory, bytes })
   return onError === 'keep' ? new RecordedBody(body, { memory, bodyBytesMax }) : body
 }
 

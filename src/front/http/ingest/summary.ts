@@ -5,7 +5,7 @@ import {
   type AgentIngested,
   type IngestedOutcome,
   type LineFault,
-} from '../../../protocol/messages.js'
+} from '../../../protocol/record-messages.js'
 import type { IngestManySummary, IngestSummary } from '../../../wire/ingest.js'
 
 /**

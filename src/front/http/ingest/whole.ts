@@ -2,12 +2,13 @@ import { LINE_FEED } from '../../../base/ascii.js'
 import { refuse, statusOf, type Refusal } from '../../../base/errors.js'
 import { limits } from '../../../base/limits/limits.js'
 import { lineEnd, LineSplitter, type LineChunk } from '../../../base/line-splitter.js'
-import { sentBy, type IngestedOutcome } from '../../../protocol/messages.js'
+import { sentBy } from '../../../protocol/messages.js'
+import type { IngestedOutcome } from '../../../protocol/record-messages.js'
 import { answerOf, unexpected } from '../../routes/answers.js'
 import { withAccess } from '../../routes/parameters.js'
 import type { Answer } from '../../routes/route.js'
 import { tooLarge } from '../body.js'
-import { readWhole, RecordedBody, ReservedBody, type BodySource, type BrokenBody } from './array-body.js'
+import { readWhole, RecordedBody, reservedBody, type BodySource, type BrokenBody } from './array-body.js'
 import {
   commandsOf,
   keepingCommand,
@@ -20,97 +21,92 @@ import { summaryOf, type IngestStream, type SourceContent } from './source.js'
 import { moreSevere } from './stream.js'
 import { IngestTotals } from './summary.js'
 
-/** Ingests lines that are written all or none. */
-export class AtomicIngest {
-  readonly #stream: IngestStream
-
-  constructor(stream: IngestStream) {
-    this.#stream = stream
+/**
+ * Reads and ingests lines that are written all or none. Lines for several shards are checked by all of them
+ * first; no shard writes before all have agreed.
+ * @returns the answer; undefined if the client has disconnected
+ */
+export async function ingestAllOrNone(
+  stream: IngestStream,
+  body: BodySource,
+): Promise<Answer | Refusal | undefined> {
+  const whole = await readReserved(body, stream, limits.ingestAtomicBytesMax)
+  if (!('bytes' in whole)) return answerBroken(whole)
+  const once = stream.options.once !== undefined
+  const linesMax = once ? limits.ingestDedupeLinesMax : limits.ingestAtomicLinesMax
+  if (hasMoreLines(whole.bytes, linesMax)) {
+    const kind = once ? 'atomic upload with deduplication' : 'atomic upload'
+    return refuse('too_large', `Expected at most ${linesMax} lines in an ${kind}`)
   }
-
-  /** Reads and ingests the body. @returns the answer; undefined if the client has disconnected */
-  async run(body: BodySource): Promise<Answer | Refusal | undefined> {
-    const whole = await readReserved(body, this.#stream, limits.ingestAtomicBytesMax)
-    return 'bytes' in whole ? this.#ingestAllOrNone(whole.bytes, body) : answerBroken(whole)
+  const addressedLines = await addressedCommands(stream, whole.bytes)
+  if ('code' in addressedLines) return addressedLines
+  const { parts, faults } = addressedLines
+  const keyed = stream.options.idempotency !== undefined
+  if (parts.length > 1 || faults.length > 0 || keyed) {
+    // A refusal by the check is not stored, so the upload can be corrected and sent again with its key.
+    const checks = parts.map(({ shard, command }) => ({ shard, command: checkOf(command) }))
+    const checked = await totalsOf(stream, checks, faults)
+    if ('code' in checked) return checked
+    if (checked.rejected > 0) return rejectedAll(stream, checked)
   }
+  // The credential may have become invalid while the lines were checked.
+  if (body.interruption !== undefined) return answerBroken(body.interruption)
+  const writes = parts.map(({ shard, command }) => ({
+    shard,
+    command: { ...command, mode: 'reject' as const },
+  }))
+  const written = await totalsOf(stream, writes, [])
+  if ('code' in written) return written
+  return written.rejected > 0 ? rejectedAll(stream, written) : stream.source.answer(written, stream)
+}
 
-  /** Lines for several shards are checked by all of them first; no shard writes before all have agreed. */
-  async #ingestAllOrNone(bytes: Buffer, body: BodySource): Promise<Answer | Refusal | undefined> {
-    const once = this.#stream.options.once !== undefined
-    const linesMax = once ? limits.ingestDedupeLinesMax : limits.ingestAtomicLinesMax
-    if (hasMoreLines(bytes, linesMax)) {
-      const kind = once ? 'atomic upload with deduplication' : 'atomic upload'
-      return refuse('too_large', `Expected at most ${linesMax} lines in an ${kind}`)
+/** The command for each shard. Lines that name their agents are searched slice by slice. */
+async function addressedCommands(stream: IngestStream, bytes: Buffer): Promise<AddressedCommands | Refusal> {
+  const whole = { bytes, firstLine: 1 }
+  if (stream.target.agent !== undefined) return commandsOf(stream, { chunk: whole, index: 0 })
+  const found: AddressedCommands = { parts: [], faults: [] }
+  const agents = new Set<string>()
+  for (const chunk of chunksOf(bytes)) {
+    const commands = await stream.slices.run(() => commandsOf(stream, { chunk, index: 0 }))
+    for (const agent of commands.agents) agents.add(agent)
+    if (agents.size > limits.ingestAtomicAgentsMax) {
+      const detail = `Expected at most ${limits.ingestAtomicAgentsMax} agents in an atomic upload`
+      return refuse('too_large', detail)
     }
-    const addressedLines = await this.#addressLines(bytes)
-    if ('code' in addressedLines) return addressedLines
-    const { parts, faults } = addressedLines
-    const keyed = this.#stream.options.idempotency !== undefined
-    if (parts.length > 1 || faults.length > 0 || keyed) {
-      // A refusal by the check is not stored, so the upload can be corrected and sent again with its key.
-      const checks = parts.map(({ shard, command }) => ({ shard, command: checkOf(command) }))
-      const checked = await this.#totalsOf(checks, faults)
-      if ('code' in checked) return checked
-      if (checked.rejected > 0) return this.#rejected(checked)
-    }
-    // The credential may have become invalid while the lines were checked.
-    if (body.interruption !== undefined) return answerBroken(body.interruption)
-    const writes = parts.map(({ shard, command }) => ({
-      shard,
-      command: { ...command, mode: 'reject' as const },
-    }))
-    const written = await this.#totalsOf(writes, [])
-    if ('code' in written) return written
-    return written.rejected > 0 ? this.#rejected(written) : this.#stream.source.answer(written, this.#stream)
+    found.parts.push(...commands.parts)
+    found.faults.push(...commands.faults)
   }
+  return { ...found, parts: mergedByShard(found.parts) }
+}
 
-  /** The command for each shard. Lines that name their agents are searched slice by slice. */
-  async #addressLines(bytes: Buffer): Promise<AddressedCommands | Refusal> {
-    const whole = { bytes, firstLine: 1 }
-    if (this.#stream.target.agent !== undefined) return commandsOf(this.#stream, { chunk: whole, index: 0 })
-    const found: AddressedCommands = { parts: [], faults: [] }
-    const agents = new Set<string>()
-    for (const chunk of chunksOf(bytes)) {
-      const commands = await this.#stream.slices.run(() => commandsOf(this.#stream, { chunk, index: 0 }))
-      for (const agent of commands.agents) agents.add(agent)
-      if (agents.size > limits.ingestAtomicAgentsMax) {
-        const detail = `Expected at most ${limits.ingestAtomicAgentsMax} agents in an atomic upload`
-        return refuse('too_large', detail)
-      }
-      found.parts.push(...commands.parts)
-      found.faults.push(...commands.faults)
-    }
-    return { ...found, parts: mergedByShard(found.parts) }
+/**
+ * Sends commands and returns their totals, including lines that were sent to no shard; or the refusal of a
+ * shard.
+ */
+async function totalsOf(
+  stream: IngestStream,
+  parts: readonly ShardCommand[],
+  faults: IngestedOutcome['faults'],
+): Promise<IngestTotals | Refusal> {
+  const { shards, principal } = stream
+  const totals = new IngestTotals(stream.onRefused)
+  for (const fault of faults) totals.addFault(fault)
+  const outcomes = parts.map(({ shard, command }) =>
+    shards.requestShard(shard, sentBy(principal.id, command)),
+  )
+  let refusal: Refusal | undefined
+  for (const outcome of await Promise.all(outcomes)) {
+    if (outcome.kind === 'ingested') totals.add(outcome)
+    else refusal = moreSevere(refusal, unexpected(outcome))
   }
+  return refusal ?? totals
+}
 
-  /**
-   * Sends commands and returns their totals, including lines that were sent to no shard; or the refusal of a
-   * shard.
-   */
-  async #totalsOf(
-    parts: readonly ShardCommand[],
-    faults: IngestedOutcome['faults'],
-  ): Promise<IngestTotals | Refusal> {
-    const { shards, principal } = this.#stream
-    const totals = new IngestTotals(this.#stream.onRefused)
-    for (const fault of faults) totals.addFault(fault)
-    const outcomes = parts.map(({ shard, command }) =>
-      shards.requestShard(shard, sentBy(principal.id, command)),
-    )
-    let refusal: Refusal | undefined
-    for (const outcome of await Promise.all(outcomes)) {
-      if (outcome.kind === 'ingested') totals.add(outcome)
-      else refusal = moreSevere(refusal, unexpected(outcome))
-    }
-    return refusal ?? totals
-  }
-
-  #rejected(totals: IngestTotals): Refusal {
-    totals.resetAccepted()
-    const count = totals.rejected === 1 ? '1 invalid line' : `${totals.rejected} invalid lines`
-    const detail = `Nothing was written because of ${count}`
-    return refuse('ingest_rejected', detail, { extra: { ...summaryOf(totals, this.#stream.target) } })
-  }
+function rejectedAll(stream: IngestStream, totals: IngestTotals): Refusal {
+  totals.resetAccepted()
+  const count = totals.rejected === 1 ? '1 invalid line' : `${totals.rejected} invalid lines`
+  const detail = `Nothing was written because of ${count}`
+  return refuse('ingest_rejected', detail, { extra: { ...summaryOf(totals, stream.target) } })
 }
 
 /** Reads and ingests a body that is one record. @returns the answer; undefined if the client has disconnected */
@@ -174,7 +170,7 @@ function readReserved(
   { memory, bodyBytesMax }: IngestStream,
   bytesMax: number,
 ): Promise<{ bytes: Buffer } | BrokenBody> {
-  const reserved = new ReservedBody(body, { memory, bytes: Math.min(bodyBytesMax, bytesMax) })
+  const reserved = reservedBody(body, { memory, bytes: Math.min(bodyBytesMax, bytesMax) })
   return readWhole(reserved, { memory, bodyBytesMax, bytesMax })
 }
 

@@ -1,4 +1,4 @@
-import type { StreamEvent } from '../../../protocol/messages.js'
+import type { StreamEvent } from '../../../protocol/stream-messages.js'
 import { refuse } from '../../../base/errors.js'
 
 /*

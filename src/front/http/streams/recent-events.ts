@@ -1,5 +1,5 @@
 import { limits } from '../../../base/limits/limits.js'
-import type { StreamEvent } from '../../../protocol/messages.js'
+import type { StreamEvent } from '../../../protocol/stream-messages.js'
 import { recordEvent } from './events.js'
 
 /** A page of the latest events; `end` is true if it contains the last one. */

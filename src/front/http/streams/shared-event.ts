@@ -1,7 +1,7 @@
 import { grantOfText, type GrantText } from '../../../auth/grant.js'
 import { allows } from '../../../auth/row-policy.js'
 import { assert } from '../../../base/assert.js'
-import type { StreamEvent } from '../../../protocol/messages.js'
+import type { StreamEvent } from '../../../protocol/stream-messages.js'
 import { storedSteps } from '../../../strand/field-path.js'
 import { parseHlc, zeroHlc, type Hlc } from '../../../strand/hlc.js'
 import { Fields } from '../../../strand/json-fields.js'

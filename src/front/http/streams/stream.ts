@@ -1,6 +1,7 @@
 import { emptyGrant } from '../../../auth/grant.js'
 import { limits } from '../../../base/limits/limits.js'
-import { sentBy, type Command, type Outcome, type PageOutcome } from '../../../protocol/messages.js'
+import { sentBy, type Command, type Outcome } from '../../../protocol/messages.js'
+import type { PageOutcome } from '../../../protocol/stream-messages.js'
 import { reachesStrand } from '../../routes/parameters.js'
 import type { Principal, StreamRequest } from '../../routes/route.js'
 import type { Hlc } from '../../../strand/hlc.js'

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Namespace } from '../../../../../src/auth/namespace.js'
+import type { Shards } from '../../../../../src/dispatch/links/shards.js'
 import { addressLines } from '../../../../../src/front/http/ingest/commands.js'
 import type { Principal } from '../../../../../src/front/routes/route.js'
 
@@ -29,7 +30,8 @@ const agents = ['notes', 'acme::notes', 'acme2::notes', 'acme']
 /** The agents whose lines are sent to a shard; then the refused ones, with their error codes. */
 function addressed(principal: Principal): string[] {
   const bytes = Buffer.from(agents.map((agent) => `${JSON.stringify({ agent, data: {} })}\n`).join(''))
-  const { byShard, faults } = addressLines({ bytes, firstLine: 1 }, { shardOf: () => 0, principal })
+  const stream = { principal, shards: { shardOf: () => 0 } as unknown as Shards }
+  const { byShard, faults } = addressLines({ bytes, firstLine: 1 }, stream)
   const numbers = byShard.get(0)?.numbers ?? []
   const refused = faults.map(({ line, refusal }) => `${agents[line - 1]} ${refusal.code}`)
   return [...numbers.map((line) => agents[line - 1] ?? ''), ...refused]

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { limits } from '../../../../../src/base/limits/limits.js'
 import { IngestTotals } from '../../../../../src/front/http/ingest/summary.js'
-import type { AgentIngested, IngestedOutcome } from '../../../../../src/protocol/messages.js'
+import type { AgentIngested, IngestedOutcome } from '../../../../../src/protocol/record-messages.js'
 
 function outcomeOf(agent: string, seq: number): IngestedOutcome {
   const row: AgentIngested = { agent, accepted: 1, rejected: 0, firstSeq: seq, lastSeq: seq, chainHead: 'ab' }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { limits } from '../../../../../src/base/limits/limits.js'
 import { RecentEvents } from '../../../../../src/front/http/streams/recent-events.js'
-import type { StreamEvent } from '../../../../../src/protocol/messages.js'
+import type { StreamEvent } from '../../../../../src/protocol/stream-messages.js'
 
 const event = (seq: number, bytes = 100): StreamEvent => ({
   agent: 'a',
