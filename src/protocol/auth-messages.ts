@@ -255,6 +255,6 @@ export interface AuthRules {
   tokenEra: number
 }
 
-export type AuthCommand = AuthChange | AuthLookup | RevocationsList | MailDue | MailSettle
+export type AuthCommand = AuthChange | AuthLookup | RevocationsList | MailDue | MailAttempted
 
 export type AuthCommandOutcome = AuthOutcome | RevocationsOutcome | MailDueOutcome
