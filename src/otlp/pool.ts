@@ -4,7 +4,7 @@ import { limits } from '../base/limits/limits.js'
 import { workerEntry } from '../base/worker-entry.js'
 import {
   memoryOf,
-  otlpAnswers,
+  isOtlpAnswer,
   type OtlpCall,
   type OtlpDecoder,
   type OtlpFault,
@@ -56,7 +56,7 @@ export class OtlpPool implements OtlpDecoder {
     try {
       if (Atomics.load(call.gone, 0) === 1) throw new RefusedError(gone)
       const how = { name: 'otlpLines', deadlineMs: limits.otlpTaskMs, transfer: memoryOf(task) }
-      return answerOf(otlpAnswers.otlpLines, await this.#pool.run(task, how))
+      return answerOf(isOtlpAnswer, await this.#pool.run(task, how))
     } finally {
       const next = this.#turns.take()
       if (next === undefined) this.#running--

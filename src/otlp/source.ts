@@ -18,7 +18,7 @@ import { replayedHeaders } from '../front/routes/answers.js'
 import { fieldOf, otlpRefusal } from '../front/routes/otlp.js'
 import { agentRefusal } from '../front/routes/parameters.js'
 import type { Answer, IngestOptions } from '../front/routes/route.js'
-import { type OtlpFormat, type OtlpSignal, protobufType } from '../wire/otlp.js'
+import { type OtlpFormat, protobufType } from '../wire/otlp.js'
 import type { OtlpDecoder, OtlpFault, OtlpPart, OtlpPosition } from './tasks.js'
 
 /** OTLP requests, whose records become lines (docs/adr/0049-otlp.md). However many are invalid, the others are written. */
@@ -203,22 +203,17 @@ function answerExport(
  * Response). It is empty if all were, and otherwise has the number of the others and the first reasons.
  */
 function exported({ signal, encoding }: OtlpFormat, totals: IngestTotals): Answer {
-  const partial = totals.rejected === 0 ? undefined : partialOf(totals)
-  if (encoding === 'protobuf')
-    return { status: 200, contentType: protobufType, body: partial === undefined ? [] : [inWire(partial)] }
-  return { status: 200, body: JSON.stringify(partial === undefined ? {} : inJson(partial, signal)) }
-}
-
-interface Partial {
-  /** Records that are not on disk. */
-  rejected: number
-  reason: string
-}
-
-function partialOf(totals: IngestTotals): Partial {
-  const { rejected, kept } = totals
+  const { kept } = totals
+  const rejected = totals.rejected - kept
   const stored = kept === 0 ? '' : `${kept} refused records are stored as ingest/rejected; `
-  return { rejected: rejected - kept, reason: stored + reasonsOf(totals) }
+  const errorMessage = totals.rejected === 0 ? '' : stored + reasonsOf(totals)
+  if (encoding === 'protobuf') {
+    const body = errorMessage === '' ? [] : [partialSuccess(rejected, errorMessage)]
+    return { status: 200, contentType: protobufType, body }
+  }
+  const counted = signal === 'logs' ? 'rejectedLogRecords' : 'rejectedSpans'
+  const partial = { ...(rejected > 0 && { [counted]: String(rejected) }), errorMessage }
+  return { status: 200, body: JSON.stringify(errorMessage === '' ? {} : { partialSuccess: partial }) }
 }
 
 /** Why records were refused: the first reasons, and how many more there are. */
@@ -231,14 +226,9 @@ function reasonsOf(totals: IngestTotals): string {
   return [...reasons, ...(more > 0 ? [`${more} more`] : [])].join('; ')
 }
 
-function inJson({ rejected, reason: errorMessage }: Partial, signal: OtlpSignal): object {
-  const counted = signal === 'logs' ? 'rejectedLogRecords' : 'rejectedSpans'
-  return { partialSuccess: { ...(rejected > 0 && { [counted]: String(rejected) }), errorMessage } }
-}
-
 /** The field `partial_success`, whose fields have the same numbers for logs and spans. */
-function inWire({ rejected, reason }: Partial): Uint8Array {
+function partialSuccess(rejected: number, errorMessage: string): Uint8Array {
   const writer = new BinaryWriter().uint32(fieldOf(1, 2)).fork()
   if (rejected > 0) writer.uint32(fieldOf(1, 0)).int64(rejected)
-  return writer.uint32(fieldOf(2, 2)).string(reason).join().finish()
+  return writer.uint32(fieldOf(2, 2)).string(errorMessage).join().finish()
 }

@@ -9,7 +9,6 @@ import {
   listOf,
   optional,
 } from '../base/shape.js'
-import type { TaskAnswers } from '../protocol/pool-tasks.js'
 import type { OtlpFormat } from '../wire/otlp.js'
 
 const isNumbers: Check<Map<number, number>> = (value): value is Map<number, number> =>
@@ -65,13 +64,8 @@ export type OtlpPart = Checked<typeof isPart>
 const isFault = fields({ code: isCode, detail: isText, body: isBytes })
 export type OtlpFault = Checked<typeof isFault>
 
-export interface OtlpTasks {
-  otlpLines: { task: OtlpTask; found: OtlpPart | OtlpFault }
-}
-
-export const otlpAnswers: TaskAnswers<OtlpTasks> = {
-  otlpLines: (value): value is OtlpPart | OtlpFault => isPart(value) || isFault(value),
-}
+export const isOtlpAnswer: Check<OtlpPart | OtlpFault> = (value): value is OtlpPart | OtlpFault =>
+  isPart(value) || isFault(value)
 
 export interface OtlpCall {
   task: OtlpTask

@@ -1,5 +1,5 @@
 import { BinaryWriter } from '@bufbuild/protobuf/wire'
-import { Type, type TSchema } from 'typebox'
+import { Type } from 'typebox'
 import { refuse, statusOf, type Refusal } from '../../base/errors.js'
 import { limits } from '../../base/limits/limits.js'
 import {
@@ -28,10 +28,7 @@ const onError = Type.Enum(['skip', 'keep'], {
 })
 
 /** What the routes of a signal differ in. */
-const signals: Record<
-  OtlpSignal,
-  { name: string; query: Record<string, TSchema>; body: TSchema; answer: TSchema }
-> = {
+const signals = {
   logs: {
     name: 'log records, each as a record of type otel/log',
     query: { dedupe },

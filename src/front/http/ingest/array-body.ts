@@ -44,20 +44,16 @@ export async function reserveFor(
  * @param need `bytes`: what all of it, and what is made of it, can take
  */
 export function reservedBody(body: BodySource, need: { memory: Upload; bytes: number }): BodySource {
-  return bodyOf(reservedParts(body, need), body)
-}
-
-async function* reservedParts(
-  body: BodySource,
-  need: Parameters<typeof reserveFor>[1],
-): AsyncGenerator<SourcePart, undefined> {
-  for (let length = 0; ;) {
-    const part = await body.next()
-    const wasSmall = length <= limits.smallBodyBytesMax
-    if ('bytes' in part) length += part.bytes.length
-    const isLarge = wasSmall && length > limits.smallBodyBytesMax
-    yield (isLarge ? await reserveFor(body, need) : undefined) ?? part
+  async function* parts(): AsyncGenerator<SourcePart, undefined> {
+    for (let length = 0; ;) {
+      const part = await body.next()
+      const wasSmall = length <= limits.smallBodyBytesMax
+      if ('bytes' in part) length += part.bytes.length
+      const isLarge = wasSmall && length > limits.smallBodyBytesMax
+      yield (isLarge ? await reserveFor(body, need) : undefined) ?? part
+    }
   }
+  return bodyOf(parts(), body)
 }
 
 /** How a body is read as a whole. */

@@ -24,15 +24,13 @@ export function commandsOf(
   { chunk, index }: { chunk: LineChunk; index: number },
 ): { parts: ShardCommand[]; faults: IngestedOutcome['faults']; agents: ReadonlySet<string> } {
   const { target, shards } = stream
-  const options = optionsOf(stream, index)
-  const mode = stream.options.onError === 'keep' ? ('keep' as const) : ('skip' as const)
-  const { bytes, firstLine } = chunk
-  const shared = { kind: 'ingestChunk' as const, firstLine, mode, ...readingOf(stream), options }
+  const { bytes } = chunk
+  const shared = sharedOf(stream, chunk, index)
   const { agent: ofAll, rejectedAgent: agent } = target
   if (ofAll !== undefined) {
     const addressed = target.addressed && { addressed: target.addressed }
     const command = withAccess(stream, { ...shared, ...addressed, agent: ofAll, chunk: bytes })
-    return { parts: [{ shard: shards.shardOf(ofAll), command }], faults: [], agents: noAgents }
+    return { parts: [{ shard: shards.shardOf(ofAll), command }], faults: [], agents: new Set() }
   }
   const { byShard, faults, refused, agents } = addressLines(chunk, stream)
   const found = ({ edges, numbers }: FoundLines) => ({
@@ -43,13 +41,13 @@ export function commandsOf(
     shard,
     command: withAccess(stream, { ...shared, agent: '', ...found(lines) }),
   }))
-  if (mode !== 'keep' || faults.length === 0 || agent === undefined) return { parts, faults, agents }
+  if (shared.mode !== 'keep' || faults.length === 0 || agent === undefined) return { parts, faults, agents }
   const command = withAccess(stream, {
     ...shared,
     agent,
     ...found(refused),
     refusals: faults.map(({ refusal }) => refusal),
-    options: rejectedOptions(options),
+    options: rejectedOptions(shared.options),
   })
   return { parts: [...parts, { shard: shards.shardOf(agent), command }], faults: [], agents }
 }
@@ -60,27 +58,26 @@ export function commandsOf(
  */
 export function keepingCommand(
   stream: IngestStream,
-  { bytes, firstLine }: LineChunk,
+  chunk: LineChunk,
   { refusal, index, agent: found = '' }: { refusal: Refusal; index: number; agent?: string },
 ): ShardCommand {
   const { target, shards, principal, lineBytesMax } = stream
   const { agent: ofAll, rejectedAgent = '' } = target
   const named =
     found === ''
-      ? (ofAll ?? agentOf(bytes.subarray(0, lineBytesMax), principal))
+      ? (ofAll ?? agentOf(chunk.bytes.subarray(0, lineBytesMax), principal))
       : (agentRefusal({ principal }, found) ?? found)
   const agent = typeof named === 'string' ? named : rejectedAgent
-  const command = withAccess(stream, {
-    kind: 'ingestChunk' as const,
-    agent,
-    chunk: bytes,
-    firstLine,
-    refusals: [refusal],
-    mode: 'keep' as const,
-    ...readingOf(stream),
-    options: optionsOf(stream, index),
-  })
+  const shared = sharedOf(stream, chunk, index)
+  const command = withAccess(stream, { ...shared, agent, chunk: chunk.bytes, refusals: [refusal] })
   return { shard: shards.shardOf(agent), command }
+}
+
+/** What the commands of a chunk have in common. */
+function sharedOf(stream: IngestStream, { firstLine }: LineChunk, index: number) {
+  const mode = stream.options.onError === 'keep' ? ('keep' as const) : ('skip' as const)
+  const options = optionsOf(stream, index)
+  return { kind: 'ingestChunk' as const, firstLine, mode, ...readingOf(stream), options }
 }
 
 /** How record texts are parsed, and the key by which each record is written only once. */
@@ -94,8 +91,6 @@ function rejectedOptions({ idempotency, ...others }: WriteOptions): WriteOptions
   if (idempotency === undefined) return others
   return { ...others, idempotency: { ...idempotency, key: `${idempotency.key}\nrejected` } }
 }
-
-const noAgents: ReadonlySet<string> = new Set()
 
 /**
  * If-Match applies to the first chunk. Each chunk has its own Idempotency-Key, derived from the upload's; its

@@ -62,8 +62,10 @@ export class LineIngest {
     await this.#untilInFlight(0)
     const { interruption: broken } = body
     if (broken !== undefined && 'gone' in broken) return undefined
-    if (this.#refusal !== undefined) return this.#withCounts(this.#refusal)
-    return this.#stream.source.answer(this.#totals, this.#stream)
+    const refusal = this.#refusal
+    if (refusal === undefined) return this.#stream.source.answer(this.#totals, this.#stream)
+    // Lines that were already written stay.
+    return { ...refusal, extra: { ...refusal.extra, ...this.#totals.counts() } }
   }
 
   /** Splits a part, or the end of the body, into chunks in slices of the front thread, and sends them. */
@@ -159,10 +161,5 @@ export class LineIngest {
 
   async #untilInFlight(commandsMax: number): Promise<void> {
     while (this.#inFlight > commandsMax) await new Promise<void>((resolve) => (this.#wake = resolve))
-  }
-
-  /** Adds the counts to a refusal, because lines that were already written stay. */
-  #withCounts(refusal: Refusal): Refusal {
-    return { ...refusal, extra: { ...refusal.extra, ...this.#totals.counts() } }
   }
 }

@@ -179,10 +179,7 @@ export function answerBroken(broken: BrokenBody): Refusal | undefined {
   return 'refusal' in broken ? broken.refusal : undefined
 }
 
-interface AddressedCommands {
-  parts: ShardCommand[]
-  faults: IngestedOutcome['faults']
-}
+type AddressedCommands = Omit<ReturnType<typeof commandsOf>, 'agents'>
 
 /** Whether a body has more than `linesMax` lines; the last one counts even without a line feed. */
 function hasMoreLines(body: Buffer, linesMax: number): boolean {
