@@ -13,8 +13,6 @@ import type { ServerLogCommand, ServerLogOutcome } from './server-log-messages.j
 import type { FlushedOutcome, StoreCommand } from './store-tasks.js'
 import type { StreamCommand, StreamOutcome } from './stream-messages.js'
 
-export type { AgentIngested } from './record-messages.js'
-
 /*
  * Messages between fronts and shard threads. Each is a plain value that crosses threads in frames (frame.ts).
  * Bodies reach the shard as received and return as wire JSON, so that a front neither parses nor renders

@@ -12,7 +12,8 @@ import {
   isCounts,
   isKeyNumber,
 } from '../../../src/base/shape.js'
-import type { AgentIngested, Outcome } from '../../../src/protocol/messages.js'
+import type { Outcome } from '../../../src/protocol/messages.js'
+import type { AgentIngested } from '../../../src/protocol/record-messages.js'
 import type { SeqRange } from './erasures.js'
 import type { Environment } from '../environment.js'
 import type { SetAside } from '../set-aside.js'
