@@ -11,8 +11,8 @@ interface Queue<T> {
 }
 
 /**
- * Waiting commands, taken round-robin by caller and in order of arrival for each caller. A caller therefore
- * waits for at most one command of every other caller, however many they have sent.
+ * Waiting items, taken round-robin by caller and in order of arrival for each caller. A caller therefore
+ * waits for at most one item of every other caller, however many they have.
  */
 export class CallerTurns<T> {
   /** The next caller comes first. */
@@ -39,10 +39,20 @@ export class CallerTurns<T> {
     return undefined
   }
 
-  /** Takes the next item; undefined if the queue is empty. */
-  take(): T | undefined {
+  /** The waiting items of one caller. */
+  *of(caller: string): Generator<T> {
+    for (let entry = this.#queues.get(caller)?.first; entry !== undefined; entry = entry.next)
+      yield entry.item
+  }
+
+  /**
+   * Takes the next item; undefined if there is none.
+   * @param mayGo whether an item can be taken now; a caller whose first item cannot be taken keeps its turn
+   */
+  take(mayGo?: (item: T) => boolean): T | undefined {
     for (const [caller, queue] of this.#queues) {
       const { item, next } = queue.first
+      if (mayGo?.(item) === false) continue
       this.#length -= 1
       if (next !== undefined) queue.first = next
       if (next === undefined || this.#queues.size > 1) this.#queues.delete(caller)
@@ -51,6 +61,29 @@ export class CallerTurns<T> {
       return item
     }
     return undefined
+  }
+
+  /** Ends the turn of the next caller without taking its item. */
+  pass(): void {
+    for (const [caller, queue] of this.#queues) {
+      this.#queues.delete(caller)
+      this.#queues.set(caller, queue)
+      return
+    }
+  }
+
+  /** Removes items wherever they are in the queue. @returns the removed ones */
+  remove(isRemoved: (item: T) => boolean): T[] {
+    const before = [...this.#queues.keys()].map((caller) => [caller, [...this.of(caller)]] as const)
+    const removed: T[] = []
+    this.#queues.clear()
+    this.#length = 0
+    for (const [caller, items] of before) {
+      for (const item of items)
+        if (isRemoved(item)) removed.push(item)
+        else this.push(caller, item)
+    }
+    return removed
   }
 
   /** Takes all items. */

@@ -1,3 +1,4 @@
+import { CallerTurns } from '../../base/caller-turns.js'
 import { steadyClock, type Clock } from '../../base/clock.js'
 import { limits } from '../../base/limits/limits.js'
 
@@ -10,8 +11,8 @@ export class FrontTurn {
   /** When the budget of this turn ends; 0 if nothing was done in it. */
   #endsAtMs = 0
   readonly #requests: (() => void)[] = []
-  /** Waiting bodies by owner; owners are served round-robin. */
-  readonly #bodies = new Map<string, (() => void)[]>()
+  /** Waiting bodies, by owner. */
+  readonly #bodies = new CallerTurns<() => void>()
   readonly #clock: Clock
 
   constructor(clock: Clock = steadyClock) {
@@ -25,7 +26,7 @@ export class FrontTurn {
 
   /** Whether a body that completes now can be processed immediately. */
   get takesBodies(): boolean {
-    return this.#bodies.size === 0 && this.#hasTime()
+    return this.#bodies.length === 0 && this.#hasTime()
   }
 
   /** Handles a request in a later turn, before all waiting bodies. */
@@ -35,9 +36,7 @@ export class FrontTurn {
 
   /** Processes a complete body in a later turn. */
   deferBody(owner: string, work: () => void): void {
-    const queue = this.#bodies.get(owner)
-    if (queue === undefined) this.#bodies.set(owner, [work])
-    else queue.push(work)
+    this.#bodies.push(owner, work)
   }
 
   #hasTime(): boolean {
@@ -53,20 +52,10 @@ export class FrontTurn {
   #end(): void {
     do this.#requests.shift()?.()
     while (this.#requests.length > 0 && this.#clock() < this.#endsAtMs)
-    do this.#runNextBody()
-    while (this.#bodies.size > 0 && this.#clock() < this.#endsAtMs)
+    do this.#bodies.take()?.()
+    while (this.#bodies.length > 0 && this.#clock() < this.#endsAtMs)
     this.#endsAtMs = 0
-    if (this.#requests.length > 0 || this.#bodies.size > 0) this.#hasTime()
-  }
-
-  #runNextBody(): void {
-    const [next] = this.#bodies
-    if (next === undefined) return
-    const [owner, queue] = next
-    const work = queue.shift()
-    this.#bodies.delete(owner)
-    if (queue.length > 0) this.#bodies.set(owner, queue)
-    work?.()
+    if (this.#requests.length > 0 || this.#bodies.length > 0) this.#hasTime()
   }
 }
 

@@ -1,3 +1,4 @@
+import { CallerTurns } from '../../base/caller-turns.js'
 import { steadyClock, type Clock } from '../../base/clock.js'
 import { refuse, type Refusal } from '../../base/errors.js'
 import { limits } from '../../base/limits/limits.js'
@@ -17,14 +18,9 @@ interface Need {
 }
 
 interface Waiting extends Need {
+  /** When all requests of its owner are refused, unless one of them gets memory before. */
+  end: { atMs: number }
   resolve(refusal: Refusal | undefined): void
-}
-
-/** The requests of one owner that wait, in order of arrival. */
-interface Queue {
-  waiting: Waiting[]
-  /** They are refused then, unless one of them gets memory before. */
-  untilMs: number
 }
 
 const tooMany = refuse('overloaded', 'Too many requests of this caller are waiting for memory, try again', {
@@ -38,8 +34,7 @@ const tooLong = refuse('overloaded', 'The request has waited too long for memory
 export class MemoryTurns {
   readonly #bytes: BoundedBytes
   readonly #clock: Clock
-  /** By owner; the one that had its turn is the last. */
-  readonly #queues = new Map<string, Queue>()
+  readonly #turns = new CallerTurns<Waiting>()
   #poll: NodeJS.Timeout | undefined
 
   /** @param bytes counts the memory, also of requests that do not wait */
@@ -50,51 +45,35 @@ export class MemoryTurns {
 
   /** Counts bytes as soon as there is capacity. @returns undefined when they are counted */
   reserve(need: Need): Promise<Refusal | undefined> {
-    const { owner } = need
-    const queue = this.#queues.get(owner) ?? { waiting: [], untilMs: this.#waitEndMs() }
-    const { waiting } = queue
+    const waiting = [...this.#turns.of(need.owner)]
     if (waiting.length === 0 && this.#take(need)) return Promise.resolve(undefined)
     const others = waiting.filter((other) => !other.isCancelled())
     // If those that wait held more, the others could end and the first one would still not have its turn.
     const heldBytes = others.reduce((sum, other) => sum + other.heldBytes(), need.heldBytes())
     const isFull = others.length >= limits.bodyMemoryQueueMax || heldBytes > limits.bodyMemorySpareBytes
     if (isFull) return Promise.resolve(tooMany)
-    this.#queues.set(owner, queue)
+    const end = waiting[0]?.end ?? { atMs: this.#waitEndMs() }
     this.#poll ??= setInterval(() => this.next(), limits.bodyMemoryPollMs)
-    return new Promise((resolve) => waiting.push({ ...need, resolve }))
+    return new Promise((resolve) => this.#turns.push(need.owner, { ...need, end, resolve }))
   }
 
   /** Memory was released. Also called at intervals, because other fronts release memory, too. */
   next(): void {
-    for (let isTaken = true; isTaken;) {
-      isTaken = false
-      // Copied, because those that have had their turn are moved to the end.
-      const owners = [...this.#queues.keys()]
-      for (const owner of owners) if (this.#takeTurn(owner)) isTaken = true
+    if (this.#turns.length === 0) return
+    this.#refuse((need) => need.isCancelled())
+    const takeNext = () => this.#turns.take((need) => this.#take(need))
+    for (let need = takeNext(); need !== undefined; need = takeNext()) {
+      need.end.atMs = this.#waitEndMs()
+      need.resolve(undefined)
     }
-    if (this.#queues.size > 0) return
+    this.#refuse(({ end }) => this.#clock() >= end.atMs)
+    if (this.#turns.length > 0) return
     clearInterval(this.#poll)
     this.#poll = undefined
   }
 
-  /** @returns whether the first request of the owner got its memory */
-  #takeTurn(owner: string): boolean {
-    const queue = this.#queues.get(owner)
-    if (queue === undefined) return false
-    const refused = queue.waiting.filter((need) => need.isCancelled())
-    queue.waiting = queue.waiting.filter((need) => !need.isCancelled())
-    const [first] = queue.waiting
-    const isTaken = first !== undefined && this.#take(first)
-    if (isTaken) {
-      queue.waiting.shift()?.resolve(undefined)
-      queue.untilMs = this.#waitEndMs()
-      // Its next turn is after those of the other owners.
-      this.#queues.delete(owner)
-      this.#queues.set(owner, queue)
-    } else if (this.#clock() >= queue.untilMs) refused.push(...queue.waiting.splice(0))
-    for (const need of refused) need.resolve(tooLong)
-    if (queue.waiting.length === 0) this.#queues.delete(owner)
-    return isTaken
+  #refuse(isRefused: (need: Waiting) => boolean): void {
+    for (const need of this.#turns.remove(isRefused)) need.resolve(tooLong)
   }
 
   #waitEndMs(): number {

@@ -25,4 +25,25 @@ describe('commands of many callers', () => {
     expect([turns.take(), turns.take()]).toEqual([4, 101])
     expect(turns.takeAll()).toEqual(Array.from({ length: 55 }, (_none, n) => n + 5))
   })
+
+  it('are passed over while their first one cannot be taken, without losing their turn', () => {
+    const turns = filled(['a', 9], ['a', 1], ['b', 2], ['b', 3], ['c', 4])
+    expect([turns.take((item) => item < 9), turns.take((item) => item < 9)]).toEqual([2, 4])
+    expect(turns.take((item) => item > 9)).toBeUndefined()
+    expect(turns.takeAll()).toEqual([9, 3, 1])
+  })
+
+  it('end their turn without losing their first one', () => {
+    const turns = filled(['a', 1], ['a', 2], ['b', 3])
+    turns.pass()
+    expect([turns.length, ...turns.takeAll()]).toEqual([3, 3, 1, 2])
+  })
+
+  it('are removed wherever they are, and the others keep their order', () => {
+    const turns = filled(['a', 1], ['a', 2], ['b', 3], ['a', 4], ['c', 5])
+    expect([...turns.of('a')]).toEqual([1, 2, 4])
+    expect(turns.remove((item) => item === 2 || item === 3)).toEqual([2, 3])
+    expect([turns.length, ...turns.of('b')]).toEqual([3])
+    expect(turns.takeAll()).toEqual([1, 5, 4])
+  })
 })

@@ -1,3 +1,4 @@
+import { CallerTurns } from '../../../base/caller-turns.js'
 import { limits } from '../../../base/limits/limits.js'
 import type { Command, Outcome } from '../../../protocol/messages.js'
 
@@ -14,8 +15,7 @@ export interface PageRequest {
  */
 export class PageQueue {
   readonly #send: (command: Command, receive: (outcome: Outcome) => void) => void
-  readonly #waiting: PageRequest[] = []
-  #at = 0
+  readonly #waiting = new CallerTurns<PageRequest>()
   #inFlight = 0
 
   constructor(send: (command: Command, receive: (outcome: Outcome) => void) => void) {
@@ -23,13 +23,13 @@ export class PageQueue {
   }
 
   enqueue(request: PageRequest): void {
-    this.#waiting.push(request)
+    this.#waiting.push('', request)
     this.#sendNext()
   }
 
   #sendNext(): void {
     while (this.#inFlight < limits.streamPagesInFlightMax) {
-      const request = this.#next()
+      const request = this.#waiting.take()
       if (request === undefined) return
       if (!request.isOpen()) continue
       this.#inFlight++
@@ -41,16 +41,4 @@ export class PageQueue {
       this.#send(request.command, receive)
     }
   }
-
-  #next(): PageRequest | undefined {
-    const request = this.#waiting[this.#at++]
-    if (request === undefined || this.#at > QUEUE_TRIM) {
-      this.#waiting.splice(0, Math.min(this.#at, this.#waiting.length))
-      this.#at = 0
-    }
-    return request
-  }
 }
-
-/** How many processed entries of the queue are removed together. */
-const QUEUE_TRIM = 1_024
