@@ -27,8 +27,7 @@ import {
   type BoundSettings,
   allocateBounds,
   type BoundsMemory,
-  localBounds,
-  sharedBounds,
+  boundsOf,
 } from '../front/limits/bounds.js'
 import { type ConnectionBound, connectionsMax } from '../front/limits/connections.js'
 import { BodyBuffers } from '../front/http/body-buffers.js'
@@ -130,7 +129,7 @@ export function boundSettings(config: Config, connectionsMax: number): BoundSett
 
 /** The connection limit, for one front that counts its connections. */
 export function connectionBound({ connections: open }: Bounds, max: number, log: Logger): ConnectionBound {
-  return { max, open, onFull: () => log.warn({ max }, 'too many connections: further ones were closed') }
+  return { open, onFull: () => log.warn({ max }, 'too many connections: further ones were closed') }
 }
 
 interface MainParts {
@@ -157,7 +156,7 @@ export function makeParts(config: Config, around: MainParts): Parts {
     shards: threads.shards,
     readers,
     decoder,
-    bounds: memory === undefined ? localBounds(settings) : sharedBounds(settings, memory),
+    bounds: boundsOf(settings, memory),
     stageFolder: emptyStage(directory.path),
     tickets: () => tickets,
     revokeTickets: (principalId) => tickets.revoke(principalId),

@@ -1,5 +1,6 @@
 import { statusOf, type Refusal } from '../../base/errors.js'
 import { limits } from '../../base/limits/limits.js'
+import type { Quota } from '../../base/quota.js'
 import type { Answer } from '../routes/route.js'
 import {
   bearer,
@@ -15,7 +16,7 @@ import { FanOut } from './streams/fan-out.js'
 import { LastAnswer, type LastAnswerParts } from './last-answer.js'
 import { problemDocuments, type RefusalForm } from '../routes/refusal-form.js'
 import { concatenated, sendPaced, type Pace } from './paced.js'
-import { type BoundedBytes, tooManyUnreadBytes } from '../limits/bounded-bytes.js'
+import { tooManyUnreadBytes } from '../limits/bounds.js'
 import type { HttpResponse } from '../engine/http-listener.js'
 
 /** Is notified when an exchange ends. */
@@ -44,7 +45,7 @@ export class Exchange {
   /** Called when sending a large answer begins; the returned function is called when it has ended. */
   onLarge: (() => () => void) | undefined
   #owner = ''
-  readonly #unsent: BoundedBytes
+  readonly #unsent: Quota
   readonly #response: HttpResponse
   readonly #watch: ExchangeWatch
   readonly #beganMs = performance.now()
@@ -75,7 +76,7 @@ export class Exchange {
       isLast: boolean
       isKept: boolean
       contentLength?: number | undefined
-      unsent: BoundedBytes
+      unsent: Quota
       buffers: BodyBuffers
     },
     watch: ExchangeWatch,
@@ -176,7 +177,7 @@ export class Exchange {
 
   /** Counts unread bytes of an answer. Returns false, and counts nothing, if there are too many. */
   reserveBytes(bytes: number): boolean {
-    return this.#unsent.take(this.owner, bytes)
+    return this.#unsent.reserve(this.owner, bytes)
   }
 
   releaseBytes(bytes: number): void {

@@ -1,10 +1,10 @@
 import { refuse, type Refusal } from '../../base/errors.js'
 import { limits } from '../../base/limits/limits.js'
+import type { Quota } from '../../base/quota.js'
 import type { RequestHeaders } from '../routes/route.js'
 import type { Credentials } from './credentials.js'
 import { Exchange, type ExchangeWatch } from './exchange.js'
 import type { RateLimits } from '../limits/rate-limits.js'
-import type { BoundedBytes } from '../limits/bounded-bytes.js'
 import type { FrontTurn } from './front-turn.js'
 import type { BodyBuffers } from './body-buffers.js'
 import type { HttpRequest, HttpResponse } from '../engine/http-listener.js'
@@ -35,7 +35,7 @@ export interface Opening {
   /** Allowed senders of web hooks, in lower case, or `*`; and their allowed requests per minute, or `*`. */
   webhooks: { origins: ReadonlySet<string>; allowedRate: string }
   /** Counts unread bytes of answers. */
-  unsent: BoundedBytes
+  unsent: Quota
   /** The time budget of this front. */
   turn: FrontTurn
   /** Holds what arrives of paused bodies. */

@@ -1,17 +1,10 @@
 import { randomBytes } from 'node:crypto'
+import { refuse } from '../../base/errors.js'
 import { limits } from '../../base/limits/limits.js'
-import { allocateTable, type SharedTableMemory } from './shared-table.js'
-import {
-  LocalCount,
-  SharedCount,
-  type Count,
-  SharedPrincipalQuotas,
-  PrincipalQuotas,
-  type QuotaCounts,
-} from './quotas.js'
+import { Quota } from '../../base/quota.js'
+import { allocateTable, SharedHoldings, type SharedTableMemory } from './shared-table.js'
 import { SharedBuckets } from './rate-buckets.js'
 import { RateLimiter } from './rate-limit.js'
-import { BoundedBytes } from './bounded-bytes.js'
 
 export interface BoundSettings {
   streamsPerPrincipal: number
@@ -23,87 +16,70 @@ export interface BoundSettings {
 
 /** Limits of the whole process, across all fronts. */
 export interface Bounds {
-  connections: Count
+  /** All of one owner. */
+  connections: Quota
   streams: StreamBounds
   /** Bytes of answers and exports that clients have not read yet. */
-  answers: BoundedBytes
+  answers: Quota
   /** Bytes of request bodies that are arriving or waiting to be processed. */
-  bodies: BoundedBytes
+  bodies: Quota
   global: RateLimiter
   auth: RateLimiter
 }
 
 export interface StreamBounds {
-  count: Count
-  shares: QuotaCounts
+  /** Streams that are open or being opened. */
+  open: Quota
   /** Bytes of events that clients have not read yet. */
-  unsent: BoundedBytes
+  unsent: Quota
   /** Bytes of the read grants of users that open streams hold. */
-  grants: BoundedBytes
+  grants: Quota
 }
 
-export function localBounds(settings: BoundSettings): Bounds {
-  const rate = (limit: BoundSettings['global']) =>
-    new RateLimiter({ ...limit, addressesMax: limits.rateLimitAddressesMax })
+export const answerBytes = { max: limits.unsentBytesMax, perOwnerMax: limits.unsentBytesPerPrincipalMax }
+export const bodyBytes = { max: limits.bodyBytesInMemoryMax, perOwnerMax: limits.bodyBytesPerPrincipalMax }
+const eventBytes = { max: limits.unsentBytesMax, perOwnerMax: limits.streamUnsentBytesPerPrincipalMax }
+const grantBytes = { max: limits.streamGrantBytesMax, perOwnerMax: limits.streamGrantBytesPerPrincipalMax }
+
+/** 503 while clients have left too many bytes unread. */
+export const tooManyUnreadBytes = refuse(
+  'overloaded',
+  'Too many bytes of answers are waiting to be read: read open answers to their end, then try again',
+  { retryAfterSecs: 1 },
+)
+
+/** @param memory that of all fronts; undefined in a process with one front */
+export function boundsOf(settings: BoundSettings, memory?: BoundsMemory): Bounds {
+  const rate = (limit: BoundSettings['global'], table: SharedTableMemory | undefined) =>
+    new RateLimiter(
+      { ...limit, addressesMax: limits.rateLimitAddressesMax },
+      table && ((rule) => new SharedBuckets(rule, table)),
+    )
   return {
-    connections: new LocalCount(),
-    streams: localStreamBounds(settings.streamsPerPrincipal),
-    answers: localUnreadBytes(),
-    bodies: localBodyBytes(),
-    global: rate(settings.global),
-    auth: rate(settings.auth),
+    connections: quotaOf({ max: settings.connectionsMax }, memory?.connections),
+    streams: streamBounds(settings.streamsPerPrincipal, memory),
+    answers: quotaOf(answerBytes, memory?.answers),
+    bodies: quotaOf(bodyBytes, memory?.bodies),
+    global: rate(settings.global, memory?.global),
+    auth: rate(settings.auth, memory?.auth),
   }
 }
 
-/** The stream limits of a process with one front. @param perPrincipal open streams per principal at most */
-export function localStreamBounds(perPrincipal: number): StreamBounds {
+/** The limits of streams. @param perPrincipal open streams per principal at most */
+export function streamBounds(perPrincipal: number, memory?: BoundsMemory): StreamBounds {
   return {
-    count: new LocalCount(),
-    shares: new PrincipalQuotas(perPrincipal),
-    unsent: localUnreadBytes(eventBytes),
-    grants: localUnreadBytes(grantBytes),
+    open: quotaOf({ max: limits.streamsMax, perOwnerMax: perPrincipal }, memory?.streams),
+    unsent: quotaOf(eventBytes, memory?.events),
+    grants: quotaOf(grantBytes, memory?.grants),
   }
 }
 
-interface ByteBound {
-  max: number
-  perPrincipalMax: number
-}
-
-const answerBytes = { max: limits.unsentBytesMax, perPrincipalMax: limits.unsentBytesPerPrincipalMax }
-const eventBytes = { max: limits.unsentBytesMax, perPrincipalMax: limits.streamUnsentBytesPerPrincipalMax }
-const grantBytes = {
-  max: limits.streamGrantBytesMax,
-  perPrincipalMax: limits.streamGrantBytesPerPrincipalMax,
-}
-const bodyBytes = { max: limits.bodyBytesInMemoryMax, perPrincipalMax: limits.bodyBytesPerPrincipalMax }
-
-/** Limits unread bytes in a process with one front. */
-export function localUnreadBytes(bound: ByteBound = answerBytes): BoundedBytes {
-  return new BoundedBytes({
-    max: bound.max,
-    total: new LocalCount(),
-    shares: new PrincipalQuotas(bound.perPrincipalMax),
-  })
-}
-
-/** Limits the bytes of request bodies in a process with one front. */
-export function localBodyBytes(): BoundedBytes {
-  return localUnreadBytes(bodyBytes)
+function quotaOf(most: { max: number; perOwnerMax?: number }, table: SharedTableMemory | undefined): Quota {
+  return new Quota(most, table && new SharedHoldings(table))
 }
 
 /** The memory in which several fronts share their counters. */
-export interface BoundsMemory {
-  /** Six counters: connections, streams, and bytes of answers, events, bodies and grants. */
-  counts: SharedArrayBuffer
-  streams: SharedTableMemory
-  answers: SharedTableMemory
-  bodies: SharedTableMemory
-  events: SharedTableMemory
-  grants: SharedTableMemory
-  global: SharedTableMemory
-  auth: SharedTableMemory
-}
+export type BoundsMemory = ReturnType<typeof allocateBounds>
 
 /** At most as many principals as connections can be configured. */
 const PRINCIPALS_MAX = 1_000_000
@@ -112,12 +88,12 @@ const PRINCIPALS_MAX = 1_000_000
 const OPENING_MAX = 1_024
 
 /** Allocates the shared counters. */
-export function allocateBounds({ connectionsMax }: BoundSettings): BoundsMemory {
+export function allocateBounds({ connectionsMax }: BoundSettings) {
   const secret = randomBytes(16).toString('hex')
   const principals = Math.min(connectionsMax, PRINCIPALS_MAX)
   const table = (keysMax: number) => allocateTable(keysMax, secret)
   return {
-    counts: new SharedArrayBuffer(6 * Int32Array.BYTES_PER_ELEMENT),
+    connections: table(1),
     streams: table(limits.streamsMax + OPENING_MAX),
     answers: table(principals),
     bodies: table(principals),
@@ -125,31 +101,5 @@ export function allocateBounds({ connectionsMax }: BoundSettings): BoundsMemory 
     grants: table(limits.streamsMax + OPENING_MAX),
     global: table(limits.rateLimitAddressesMax),
     auth: table(limits.rateLimitAddressesMax),
-  }
-}
-
-/** The limits of a process with several fronts. */
-export function sharedBounds(settings: BoundSettings, memory: BoundsMemory): Bounds {
-  const words = new Int32Array(memory.counts)
-  const bytes = (at: number, { max, perPrincipalMax }: ByteBound, table: SharedTableMemory) =>
-    new BoundedBytes({
-      max,
-      total: new SharedCount(words, at),
-      shares: new SharedPrincipalQuotas(perPrincipalMax, table),
-    })
-  const rate = (limit: BoundSettings['global'], table: SharedTableMemory) =>
-    new RateLimiter({ ...limit, addressesMax: table.keysMax }, (rule) => new SharedBuckets(rule, table))
-  return {
-    connections: new SharedCount(words, 0),
-    streams: {
-      count: new SharedCount(words, 1),
-      shares: new SharedPrincipalQuotas(settings.streamsPerPrincipal, memory.streams),
-      unsent: bytes(3, eventBytes, memory.events),
-      grants: bytes(5, grantBytes, memory.grants),
-    },
-    answers: bytes(2, answerBytes, memory.answers),
-    bodies: bytes(4, bodyBytes, memory.bodies),
-    global: rate(settings.global, memory.global),
-    auth: rate(settings.auth, memory.auth),
   }
 }

@@ -1,13 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { limits } from '../../base/limits/limits.js'
+import type { Quota } from '../../base/quota.js'
 import type { HttpListener } from '../engine/http-listener.js'
-import type { Count } from './quotas.js'
 
-/** The most connections, their current number, and what to call above it. */
+/** The limit of connections, and what to call above it. */
 export interface ConnectionBound {
-  max: number
-  open: Count
+  open: Quota
   /** Called when a connection was closed because of the limit; at most once a minute. */
   onFull(): void
 }
@@ -41,12 +40,15 @@ function openFilesMax(): number {
   return soft === undefined ? Infinity : Number(soft)
 }
 
+/** All connections have one owner. */
+const server = ''
+
 /** Closes new connections above the limit before anything is read from them. */
-export function boundConnections(listener: HttpListener, { max, open, onFull }: ConnectionBound): void {
+export function boundConnections(listener: HttpListener, { open, onFull }: ConnectionBound): void {
   let loggedAtMs = -Infinity
   listener.onConnection((response, change) => {
-    const count = open.add(change)
-    if (change < 0 || count <= max) return
+    if (change < 0) open.release(server)
+    if (change < 0 || open.reserveBeyond(server)) return
     response.close()
     const nowMs = performance.now()
     if (nowMs - loggedAtMs < limits.connectionsFullLogMs) return

@@ -2,7 +2,7 @@ import { CallerTurns } from '../../base/caller-turns.js'
 import { steadyClock, type Clock } from '../../base/clock.js'
 import { refuse, type Refusal } from '../../base/errors.js'
 import { limits } from '../../base/limits/limits.js'
-import type { BoundedBytes } from './bounded-bytes.js'
+import type { Quota } from '../../base/quota.js'
 
 /** Bytes that a request needs. */
 interface Need {
@@ -32,13 +32,13 @@ const tooLong = refuse('overloaded', 'The request has waited too long for memory
 
 /** Requests that wait for the memory that they need. Owners take turns. */
 export class MemoryTurns {
-  readonly #bytes: BoundedBytes
+  readonly #bytes: Quota
   readonly #clock: Clock
   readonly #turns = new CallerTurns<Waiting>()
   #poll: NodeJS.Timeout | undefined
 
   /** @param bytes counts the memory, also of requests that do not wait */
-  constructor(bytes: BoundedBytes, clock: Clock = steadyClock) {
+  constructor(bytes: Quota, clock: Clock = steadyClock) {
     this.#bytes = bytes
     this.#clock = clock
   }
@@ -81,7 +81,7 @@ export class MemoryTurns {
   }
 
   #take({ owner, bytes, onTaken }: Need): boolean {
-    const isTaken = this.#bytes.take(owner, bytes + limits.bodyMemorySpareBytes)
+    const isTaken = this.#bytes.reserve(owner, bytes + limits.bodyMemorySpareBytes)
     if (!isTaken) return false
     this.#bytes.release(owner, limits.bodyMemorySpareBytes)
     onTaken()

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import { assert } from '../../base/assert.js'
+import type { Holdings } from '../../base/quota.js'
 
 /** The lock, the number of keys, and the position at which the next search for an evictable key starts. */
 const HEAD_WORDS = 4
@@ -50,7 +51,7 @@ export class SharedTable {
     this.#hashes = new Int32Array(memory, HEAD_WORDS * 4 + 8 + this.#slots * 8, this.#slots * 2)
   }
 
-  /** One more number, without a key; initially 0. Use it only within `withSlot`. */
+  /** One more number, without a key; initially 0. Set it only within `withSlot`. */
   get spare(): number {
     return this.#values[this.#slots] ?? 0
   }
@@ -154,4 +155,29 @@ export interface TableSlot {
    * @returns the slot of this key after that; false if no key could be evicted
    */
   evictOne(mayEvict: (value: number) => boolean, probesMax: number): TableSlot | false
+}
+
+/** What owners hold at all fronts of a process; the total is the number without a key. */
+export class SharedHoldings implements Holdings {
+  readonly #table: SharedTable
+
+  constructor(memory: SharedTableMemory) {
+    this.#table = new SharedTable(memory)
+  }
+
+  get total(): number {
+    return this.#table.spare
+  }
+
+  change(owner: string, next: (held: number, total: number) => number | undefined): boolean {
+    return this.#table.withSlot(owner, (slot) => {
+      const held = slot.value ?? 0
+      const after = slot.isFull ? undefined : next(held, this.#table.spare)
+      if (after === undefined) return false
+      this.#table.spare += after - held
+      if (after > 0) slot.set(after)
+      else slot.remove()
+      return true
+    })
+  }
 }

@@ -1,8 +1,8 @@
 import { refuse, type Refusal } from '../../base/errors.js'
 import type { BodyMemory } from '../../base/gathered-bytes.js'
 import { limits } from '../../base/limits/limits.js'
+import type { Quota } from '../../base/quota.js'
 import type { Principal, TokenUser } from '../routes/route.js'
-import type { BoundedBytes } from './bounded-bytes.js'
 import { MemoryTurns } from './memory-turns.js'
 
 /**
@@ -21,13 +21,13 @@ interface Owned {
 
 /** The memory of all bodies, and the requests that wait for it. */
 interface Memory {
-  bound: BoundedBytes
+  bound: Quota
   turns: MemoryTurns
 }
 
 /** A request whose body is arriving, or whose export or large answer is being sent. */
 export class Upload implements BodyMemory {
-  readonly #bound: BoundedBytes
+  readonly #bound: Quota
   readonly #turns: MemoryTurns
   readonly #owner: string
   #end: End | undefined
@@ -56,7 +56,7 @@ export class Upload implements BodyMemory {
   add(bytes: number): boolean {
     if (this.#end === undefined) return false
     const missing = this.#used + bytes - this.#counted
-    if (missing > 0 && !this.#bound.take(this.#owner, missing)) {
+    if (missing > 0 && !this.#bound.reserve(this.#owner, missing)) {
       this.end(tooManyBytes)
       return false
     }
@@ -139,7 +139,7 @@ export class OpenUploads {
   #expiry: NodeJS.Timeout | undefined
 
   /** @param bytes limits the bytes of bodies in memory, in total and per owner */
-  constructor(bytes: BoundedBytes) {
+  constructor(bytes: Quota) {
     this.#memory = { bound: bytes, turns: new MemoryTurns(bytes) }
   }
 

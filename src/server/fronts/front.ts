@@ -10,7 +10,7 @@ import type { ShardConnection } from '../../dispatch/links/shard-connection.js'
 import { Shards } from '../../dispatch/links/shards.js'
 import { ApiKeySync } from '../../front/http/auth/api-key-sync.js'
 import { listenShared, type HttpShare } from '../../front/http/server.js'
-import { sharedBounds } from '../../front/limits/bounds.js'
+import { boundsOf } from '../../front/limits/bounds.js'
 import { allRoutes } from '../../front/routes/routes.js'
 import { Heartbeat } from '../../protocol/heartbeat.js'
 import { LeaseMemory } from '../../protocol/lease-memory.js'
@@ -68,7 +68,7 @@ async function makeFront(given: FrontWorkerData, { calls, log }: FrontOwn) {
     shards,
     readers: remoteReaders(calls),
     decoder: { decode: (call) => calls.call('otlpDecode', call, memoryOf(call.task)) },
-    bounds: sharedBounds(boundSettings(config, connectionsMax), given.bounds),
+    bounds: boundsOf(boundSettings(config, connectionsMax), given.bounds),
     stageFolder: given.stageFolder,
     tickets: (apiKeys) => remoteTickets(calls, apiKeys, failed),
   })

@@ -32,6 +32,9 @@ export const badCursor = refuse(
   'Expected Last-Event-ID to be the id of an event of this stream',
 )
 
+/** 503 while all principals together have the maximum number of open streams. */
+export const tooManyOpen = refuse('overloaded', 'Too many streams are open, try again', { retryAfterSecs: 5 })
+
 /** 429 for a principal with the maximum number of open streams. */
 export const tooManyStreams = refuse(
   'too_many_streams',

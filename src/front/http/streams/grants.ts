@@ -2,11 +2,11 @@ import { grantOfText, type GrantText } from '../../../auth/grant.js'
 import { assert } from '../../../base/assert.js'
 import { refuse, type Refusal } from '../../../base/errors.js'
 import { limits } from '../../../base/limits/limits.js'
+import type { Quota } from '../../../base/quota.js'
 import type { Shards } from '../../../dispatch/links/shards.js'
 import type { CommandOf } from '../../../protocol/messages.js'
 import { unexpected } from '../../routes/answers.js'
 import type { Principal, StreamRequest } from '../../routes/route.js'
-import type { BoundedBytes } from '../../limits/bounded-bytes.js'
 
 /** The read grants of a user, by agent. */
 export type ReadGrants = ReadonlyMap<string, GrantText>
@@ -17,12 +17,12 @@ const READABLE_TRIES_MAX = 4
 /** Reads the grants of users' streams from the shards, and limits the memory that they take. */
 export class StreamGrants {
   readonly #shards: Shards
-  readonly #held: BoundedBytes
+  readonly #held: Quota
   /** Number of changes, or possible changes, of grants. */
   #changes = 0
 
   /** @param held counts the bytes of grants of open streams */
-  constructor(shards: Shards, held: BoundedBytes) {
+  constructor(shards: Shards, held: Quota) {
     this.#shards = shards
     this.#held = held
   }
@@ -63,9 +63,9 @@ export class StreamGrants {
     return readable
   }
 
-  /** Counts the grants of a stream; 503 if they take too much memory. */
-  take({ id }: Principal, readable: ReadGrants | undefined): Refusal | undefined {
-    return readable === undefined || this.#held.take(id, bytesOf(readable)) ? undefined : tooManyGrants
+  /** Reserves the bytes of the grants of a stream; 503 if they take too much memory. */
+  reserve({ id }: Principal, readable: ReadGrants | undefined): Refusal | undefined {
+    return readable === undefined || this.#held.reserve(id, bytesOf(readable)) ? undefined : tooManyGrants
   }
 
   release({ id }: Principal, readable: ReadGrants | undefined): void {

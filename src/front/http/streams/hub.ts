@@ -1,6 +1,6 @@
 import { assert } from '../../../base/assert.js'
 import { systemClock } from '../../../base/clock.js'
-import { refuse, type Refusal } from '../../../base/errors.js'
+import type { Refusal } from '../../../base/errors.js'
 import { limits } from '../../../base/limits/limits.js'
 import type { Shards } from '../../../dispatch/links/shards.js'
 import type { Outcome } from '../../../protocol/messages.js'
@@ -18,7 +18,7 @@ import { PageQueue } from './page-queue.js'
 import { justBefore, parseClockCursor, parseSeqCursor, type ClockCursor } from './cursor.js'
 import { RecentEvents } from './recent-events.js'
 import { EventBatch } from './shared-event.js'
-import { retryLine, badCursor, keyEnded, tokenRevoked, tooManyStreams } from './events.js'
+import { retryLine, badCursor, keyEnded, tokenRevoked, tooManyOpen, tooManyStreams } from './events.js'
 import { Stream, type Lane, type StreamParts } from './stream.js'
 
 /** Opens streams, sends them events, and ends them (docs/adr/0007-streams.md). */
@@ -63,11 +63,9 @@ export class StreamHub {
 
   open(exchange: Exchange, request: StreamRequest | Refusal, principal: Principal): void {
     if ('code' in request) exchange.refuse(request)
-    else if (this.#bounds.count.value >= limits.streamsMax) {
-      exchange.refuse(refuse('overloaded', 'Too many streams are open, try again', { retryAfterSecs: 5 }))
-    } else if (!this.#bounds.shares.take(principal.id)) {
-      exchange.refuse(tooManyStreams)
-    } else if (request.scope === 'agent') this.#openAgent(exchange, request, principal)
+    else if (!this.#bounds.open.reserve(principal.id))
+      exchange.refuse(this.#bounds.open.isFull ? tooManyOpen : tooManyStreams)
+    else if (request.scope === 'agent') this.#openAgent(exchange, request, principal)
     else void this.#openGlobal(exchange, request, principal)
   }
 
@@ -184,7 +182,7 @@ export class StreamHub {
       const watched = this.#byAgent.get(agent)
       assert(watched !== undefined, 'an agent is watched while a stream of it is being opened')
       const readable = outcome.readable && new Map([[agent, copyGrantText(outcome.readable)]])
-      const quotaRefusal = this.#grants.take(principal, readable)
+      const quotaRefusal = this.#grants.reserve(principal, readable)
       if (quotaRefusal !== undefined) {
         this.#release(agent)
         this.#refuse(exchange, quotaRefusal, principal)
@@ -221,7 +219,7 @@ export class StreamHub {
       }
       readable = located
     }
-    const quotaRefusal = this.#grants.take(principal, readable)
+    const quotaRefusal = this.#grants.reserve(principal, readable)
     if (quotaRefusal !== undefined) {
       this.#refuse(exchange, quotaRefusal, principal)
       return
@@ -278,7 +276,6 @@ export class StreamHub {
     )
     exchange.write(retryLine)
     this.#count++
-    this.#bounds.count.add(1)
     if (ownParts.principal.user !== undefined) this.#ofUsers.add(stream)
     return stream
   }
@@ -312,7 +309,7 @@ export class StreamHub {
   }
 
   #refuse(exchange: Exchange, refusal: Refusal, principal: Principal): void {
-    this.#bounds.shares.release(principal.id)
+    this.#bounds.open.release(principal.id)
     exchange.refuse(refusal)
   }
 
@@ -325,8 +322,7 @@ export class StreamHub {
 
   #end(stream: Stream): void {
     this.#count--
-    this.#bounds.count.add(-1)
-    this.#bounds.shares.release(stream.principal.id)
+    this.#bounds.open.release(stream.principal.id)
     if (stream.release()) this.#catchUpAll()
     this.#ofUsers.delete(stream)
     this.#grants.release(stream.principal, stream.readable)

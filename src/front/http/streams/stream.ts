@@ -1,5 +1,6 @@
 import { emptyGrant } from '../../../auth/grant.js'
 import { limits } from '../../../base/limits/limits.js'
+import type { Quota } from '../../../base/quota.js'
 import { sentBy, type Command, type Outcome } from '../../../protocol/messages.js'
 import type { PageOutcome } from '../../../protocol/stream-messages.js'
 import { reachesStrand } from '../../routes/parameters.js'
@@ -11,7 +12,6 @@ import type { ReadGrants } from './grants.js'
 import type { RecentEvents } from './recent-events.js'
 import { laterPosition, type RecordPosition } from '../../../strand/record-position.js'
 import { formatClockCursor, notYetPassed } from './cursor.js'
-import type { BoundedBytes } from '../../limits/bounded-bytes.js'
 import { SharedEvent, viewOf, wholeView, type EventBatch, type View } from './shared-event.js'
 import { caughtUpEvent, heartbeat, recordEvent } from './events.js'
 
@@ -50,7 +50,7 @@ export interface StreamParts {
   /** Positions of cursors made with another number of shards. */
   seen?: RecordPosition[][]
   /** Counts unread bytes of all streams. */
-  unsent: BoundedBytes
+  unsent: Quota
   /** Called when streams that waited for capacity can continue. */
   onCapacity(): void
   /**
@@ -76,7 +76,7 @@ export class Stream {
   readonly #mayAnswer: (shard: number) => boolean
   /** False after a write that the socket has buffered, until it accepts more. */
   #drained = true
-  readonly #unsent: BoundedBytes
+  readonly #unsent: Quota
   /** An upper bound of the bytes in its socket's buffer. */
   #waiting = 0
   #caughtUp = false
@@ -293,7 +293,7 @@ export class Stream {
     this.#drained = this.exchange.write(text)
     if (this.#drained) return
     const bytes = Buffer.byteLength(text)
-    this.#unsent.add(this.principal.id, bytes)
+    this.#unsent.reserveBeyond(this.principal.id, bytes)
     this.#waiting += bytes
     // Later events would pile up behind a slow reader, so they are read from the store when the socket
     // accepts more.

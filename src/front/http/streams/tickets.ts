@@ -3,10 +3,10 @@ import { claimsOf } from '../../../auth/jwt.js'
 import type { Clock } from '../../../base/clock.js'
 import { refuse, type Refusal } from '../../../base/errors.js'
 import { limits } from '../../../base/limits/limits.js'
+import { Quota } from '../../../base/quota.js'
 import { anyOf, type Checked, fields, isFlag, isNumber, isText, optional } from '../../../base/shape.js'
 import type { Principal, TicketIssuer } from '../../routes/route.js'
 import { principalOf } from '../auth/tokens.js'
-import { PrincipalQuotas } from '../../limits/quotas.js'
 
 /** The use of a ticket: the address of the caller, and the stream as path and query. */
 export interface TicketUse {
@@ -67,17 +67,17 @@ export class Tickets implements StreamTickets {
   readonly #waiting = new Map<string, Ticket>()
   readonly #held = new Map<string, Ticket>()
 
-  readonly #unused: PrincipalQuotas
+  readonly #unused: Quota
   /** Number of used tickets without an open stream per principal. */
-  readonly #used: PrincipalQuotas
+  readonly #used: Quota
   readonly #file: TicketFile | undefined
 
   /** @param perPrincipal the most unused tickets of a principal: as many as it can have open streams */
   constructor(clock: Clock, perPrincipal: number, file?: TicketFile) {
     this.#clock = clock
     this.#file = file
-    this.#unused = new PrincipalQuotas(perPrincipal)
-    this.#used = new PrincipalQuotas(perPrincipal)
+    this.#unused = new Quota({ perOwnerMax: perPrincipal })
+    this.#used = new Quota({ perOwnerMax: perPrincipal })
   }
 
   /**
@@ -97,9 +97,9 @@ export class Tickets implements StreamTickets {
       .sort((left, right) => left.expiresAtMs - right.expiresAtMs)
     for (const { ticket, holder, expiresAtMs, use } of found) {
       const principal = typeof holder === 'string' ? known(holder) : userOf(holder)
-      const quotas = use === undefined ? this.#unused : this.#used
+      const quota = use === undefined ? this.#unused : this.#used
       if (principal === undefined || this.#waiting.size >= limits.streamTicketsMax) continue
-      if (quotas.take(principal.id)) this.#waiting.set(ticket, { principal, expiresAtMs, use, open: 0 })
+      if (quota.reserve(principal.id)) this.#waiting.set(ticket, { principal, expiresAtMs, use, open: 0 })
     }
     this.#file.begin({
       // Tickets of open streams first: if the file has no space for all, these matter most.
@@ -134,7 +134,7 @@ export class Tickets implements StreamTickets {
     if (this.#waiting.size >= limits.streamTicketsMax) {
       return refuse('overloaded', 'Too many tickets are unused, try again', { retryAfterSecs: 1 })
     }
-    if (!this.#unused.take(principal.id)) {
+    if (!this.#unused.reserve(principal.id)) {
       return refuse(
         'too_many_streams',
         'This credential has the maximum number of unused tickets: use one first',
@@ -199,7 +199,7 @@ export class Tickets implements StreamTickets {
   /** Stores a used ticket for its next use, unless its principal has too many. */
   #addWaiting(ticket: string, found: Ticket): void {
     this.#file?.note(ticket)
-    if (this.#waiting.size >= limits.streamTicketsMax || !this.#used.take(found.principal.id)) return
+    if (this.#waiting.size >= limits.streamTicketsMax || !this.#used.reserve(found.principal.id)) return
     found.expiresAtMs = this.#expiry()
     this.#waiting.set(ticket, found)
   }
@@ -221,8 +221,8 @@ export class Tickets implements StreamTickets {
     if (found === undefined) return
     this.#waiting.delete(ticket)
     this.#file?.note(ticket)
-    const quotas = found.use === undefined ? this.#unused : this.#used
-    quotas.release(found.principal.id)
+    const quota = found.use === undefined ? this.#unused : this.#used
+    quota.release(found.principal.id)
   }
 }
 

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { HttpResponse } from '../../../../src/front/engine/http-listener.js'
-import { localBodyBytes, localUnreadBytes } from '../../../../src/front/limits/bounds.js'
+import { answerBytes, bodyBytes } from '../../../../src/front/limits/bounds.js'
+import { Quota } from '../../../../src/base/quota.js'
 import { BodyBuffers } from '../../../../src/front/http/body-buffers.js'
 import { Exchange } from '../../../../src/front/http/exchange.js'
 import { OpenUploads } from '../../../../src/front/limits/uploads.js'
@@ -53,10 +54,10 @@ const user: Principal = {
 const key: Principal = { id: 'key', scopes: new Set(['records:read']), agents: [] }
 
 let uploads: OpenUploads
-const unsent = localUnreadBytes()
+const unsent = new Quota(answerBytes)
 
 beforeEach(() => {
-  uploads = new OpenUploads(localBodyBytes())
+  uploads = new OpenUploads(new Quota(bodyBytes))
 })
 
 /** A large answer that is being sent to a principal; the row policies of `agents` apply to it. */

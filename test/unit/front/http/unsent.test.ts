@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { limits } from '../../../../src/base/limits/limits.js'
 import { BodyBuffers } from '../../../../src/front/http/body-buffers.js'
 import { Exchange } from '../../../../src/front/http/exchange.js'
-import { localUnreadBytes } from '../../../../src/front/limits/bounds.js'
-import type { BoundedBytes } from '../../../../src/front/limits/bounded-bytes.js'
+import { answerBytes } from '../../../../src/front/limits/bounds.js'
+import { Quota } from '../../../../src/base/quota.js'
 import type { HttpResponse } from '../../../../src/front/engine/http-listener.js'
 
 /** A connection whose socket accepts as many bytes as the test says, when it says so. */
@@ -18,7 +18,7 @@ class Reader {
   #abort = () => {}
   #writable: (offset: number) => boolean = () => true
 
-  constructor(unsent: BoundedBytes, principalId: string) {
+  constructor(unsent: Quota, principalId: string) {
     const response = {
       onAborted: (abort: () => void) => (this.#abort = abort),
       onWritable: (writable: (offset: number) => boolean) => (this.#writable = writable),
@@ -63,7 +63,7 @@ const quota = limits.unsentBytesPerPrincipalMax
 describe('a large answer', () => {
   const body = Buffer.alloc(4 * MEBIBYTE, 'x')
   /** Requests it, and waits until its head was sent: large answers are sent a few at a time. */
-  const requestOne = async (unsent: BoundedBytes, principalId: string): Promise<Reader> => {
+  const requestOne = async (unsent: Quota, principalId: string): Promise<Reader> => {
     const reader = new Reader(unsent, principalId)
     reader.exchange.answer({ status: 200, body: [body] })
     while (reader.status === '') await new Promise((resolve) => setImmediate(resolve))
@@ -72,7 +72,7 @@ describe('a large answer', () => {
 
   async function requestMany(
     count: number,
-    unsent: BoundedBytes,
+    unsent: Quota,
     principalOf: (n: number) => string,
   ): Promise<Reader[]> {
     const readers: Reader[] = []
@@ -81,7 +81,7 @@ describe('a large answer', () => {
   }
 
   it('is 503 while its principal has too many unread bytes, but not for others', async () => {
-    const unsent = localUnreadBytes()
+    const unsent = new Quota(answerBytes)
     const readers = await requestMany(quota / body.length, unsent, () => 'ann')
     expect(new Set(readers.map(({ status }) => status))).toEqual(new Set(['200 OK']))
     const refused = await requestOne(unsent, 'ann')
@@ -106,7 +106,7 @@ describe('a large answer', () => {
   })
 
   it('is 503 for every principal while all together have too many unread bytes', async () => {
-    const unsent = localUnreadBytes()
+    const unsent = new Quota(answerBytes)
     const count = limits.unsentBytesMax / body.length
     const readers = await requestMany(count, unsent, (n) => `user-${Math.floor(n / 8)}`)
     expect(readers.filter(({ status }) => status !== '200 OK')).toEqual([])
@@ -116,7 +116,7 @@ describe('a large answer', () => {
   })
 
   it('is counted once, even if the exchange is answered again', async () => {
-    const unsent = localUnreadBytes()
+    const unsent = new Quota(answerBytes)
     const reader = await requestOne(unsent, 'ann')
     reader.exchange.answer({ status: 200, body: [body] })
     reader.exchange.refuse({ code: 'internal_error', detail: 'Late' })
@@ -124,6 +124,6 @@ describe('a large answer', () => {
     expect([reader.taken, reader.done]).toEqual([body.length, [200]])
     reader.disconnect()
     expect(reader.done).toEqual([200])
-    expect(unsent.take('ann', quota)).toBe(true)
+    expect(unsent.reserve('ann', quota)).toBe(true)
   })
 })

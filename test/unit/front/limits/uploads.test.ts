@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { limits } from '../../../../src/base/limits/limits.js'
 import type { Refusal } from '../../../../src/base/errors.js'
-import { localBodyBytes } from '../../../../src/front/limits/bounds.js'
-import { BoundedBytes } from '../../../../src/front/limits/bounded-bytes.js'
-import { LocalCount } from '../../../../src/front/limits/quotas.js'
+import { bodyBytes } from '../../../../src/front/limits/bounds.js'
+import { Quota } from '../../../../src/base/quota.js'
 import { GatheredBytes } from '../../../../src/base/gathered-bytes.js'
 import { MemoryTurns } from '../../../../src/front/limits/memory-turns.js'
 import { OpenUploads } from '../../../../src/front/limits/uploads.js'
@@ -16,7 +15,7 @@ const spare = limits.bodyMemorySpareBytes / MEBIBYTE
 
 /** Open uploads, each with the refusals that ended it. */
 function uploads() {
-  const open = new OpenUploads(localBodyBytes())
+  const open = new OpenUploads(new Quota(bodyBytes))
   return {
     open,
     hold: (id: string) => {
@@ -68,13 +67,8 @@ describe('the memory of bodies', () => {
 
   it('has no entry for an owner whose bodies have no bytes', () => {
     const owners: string[] = []
-    const shares = {
-      take: (owner: string) => owners.push(owner) > 0,
-      add() {},
-      hasCapacity: () => true,
-      release() {},
-    }
-    const open = new OpenUploads(new BoundedBytes({ max: 1, total: new LocalCount(), shares }))
+    const holdings = { total: 0, change: (owner: string) => owners.push(owner) > 0 }
+    const open = new OpenUploads(new Quota({}, holdings))
     const principal: Principal = { id: 'a', scopes: new Set(), agents: [] }
     expect(open.hold({ principal, owner: 'a' }, () => {}).add(0)).toBe(true)
     expect(owners).toEqual([])
@@ -176,11 +170,11 @@ describe('memory that is reserved', () => {
   })
 
   it('is refused only after the longest wait in which no body of the owner gets memory', async () => {
-    const bytes = localBodyBytes()
+    const bytes = new Quota(bodyBytes)
     let nowMs = 0
     const turns = new MemoryTurns(bytes, () => nowMs)
     const filled = (perPrincipal - spare) * MEBIBYTE
-    bytes.take(owner, filled)
+    bytes.reserve(owner, filled)
     const reserve = () =>
       turns.reserve({ owner, bytes: 1, heldBytes: () => 0, isCancelled, onTaken: () => {} })
     const waiting = [reserve(), reserve(), reserve()]
@@ -196,9 +190,9 @@ describe('memory that is reserved', () => {
 
   // An owner whose bodies ended took their memory again, as long as it had others that waited.
   it('is given to owners by turns when the memory of all is used', async () => {
-    const bytes = localBodyBytes()
+    const bytes = new Quota(bodyBytes)
     const turns = new MemoryTurns(bytes)
-    for (let n = 0; n < total / perPrincipal; n++) bytes.take(`p${n}`, perPrincipal * MEBIBYTE)
+    for (let n = 0; n < total / perPrincipal; n++) bytes.reserve(`p${n}`, perPrincipal * MEBIBYTE)
     const order: string[] = []
     const reserved = ['p0', 'p0', 'p0', 'p1', 'p2'].map((of) => {
       const onTaken = () => order.push(of)

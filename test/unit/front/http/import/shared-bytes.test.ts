@@ -1,11 +1,13 @@
 import { expect, it } from 'vitest'
-import { localBodyBytes } from '../../../../../src/front/limits/bounds.js'
+import { bodyBytes } from '../../../../../src/front/limits/bounds.js'
+import { Quota } from '../../../../../src/base/quota.js'
 import { SharedBytes } from '../../../../../src/front/http/import/session.js'
 import { OpenUploads } from '../../../../../src/front/limits/uploads.js'
 import type { Principal } from '../../../../../src/front/routes/route.js'
 
 const principal: Principal = { id: 'key', scopes: new Set(), agents: [] }
-const bodyMemory = () => new OpenUploads(localBodyBytes()).hold({ principal, owner: principal.id }, () => {})
+const bodyMemory = () =>
+  new OpenUploads(new Quota(bodyBytes)).hold({ principal, owner: principal.id }, () => {})
 
 const textOf = ({ parts }: SharedBytes) => Buffer.concat(parts).toString()
 

@@ -2,7 +2,8 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
-import { localBodyBytes } from '../../../../../src/front/limits/bounds.js'
+import { bodyBytes } from '../../../../../src/front/limits/bounds.js'
+import { Quota } from '../../../../../src/base/quota.js'
 import { ImportStage } from '../../../../../src/front/http/import/stage.js'
 import { OpenUploads } from '../../../../../src/front/limits/uploads.js'
 import type { Principal } from '../../../../../src/front/routes/route.js'
@@ -42,7 +43,7 @@ function record(seq: number, text: string): StoredRecord {
 async function partsOf(stage: ImportStage): Promise<CheckedRecords[]> {
   const parts: CheckedRecords[] = []
   const principal: Principal = { id: 'key', scopes: new Set(), agents: [] }
-  const memory = new OpenUploads(localBodyBytes()).hold({ principal, owner: principal.id }, () => {})
+  const memory = new OpenUploads(new Quota(bodyBytes)).hold({ principal, owner: principal.id }, () => {})
   for await (const found of stage.parts(memory)) parts.push(found)
   return parts
 }

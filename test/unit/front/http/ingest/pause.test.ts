@@ -1,7 +1,8 @@
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import type { Shards } from '../../../../../src/dispatch/links/shards.js'
-import { localBodyBytes, localUnreadBytes } from '../../../../../src/front/limits/bounds.js'
+import { answerBytes, bodyBytes } from '../../../../../src/front/limits/bounds.js'
+import { Quota } from '../../../../../src/base/quota.js'
 import { BodyBuffers } from '../../../../../src/front/http/body-buffers.js'
 import { Exchange } from '../../../../../src/front/http/exchange.js'
 import { FrontSlices } from '../../../../../src/front/http/front-turn.js'
@@ -47,7 +48,7 @@ function slowIngest(options: Partial<IngestOptions>) {
       headOnly: false,
       isLast: false,
       isKept: true,
-      unsent: localUnreadBytes(),
+      unsent: new Quota(answerBytes),
       buffers: new BodyBuffers(),
     },
     { done: () => {} },
@@ -57,7 +58,7 @@ function slowIngest(options: Partial<IngestOptions>) {
     options: { gzip: false, onError: 'skip', ...options },
     source: { kind: 'lines' },
   }
-  const parts = { shards, slices: new FrontSlices(), uploads: new OpenUploads(localBodyBytes()) }
+  const parts = { shards, slices: new FrontSlices(), uploads: new OpenUploads(new Quota(bodyBytes)) }
   const onError = (error: unknown) => calls.push(String(error))
   new IngestReceiver({
     ...parts,

@@ -3,7 +3,7 @@ import { refuse, type Refusal } from '../../../../../src/base/errors.js'
 import { limits } from '../../../../../src/base/limits/limits.js'
 import type { Shards } from '../../../../../src/dispatch/links/shards.js'
 import type { Exchange } from '../../../../../src/front/http/exchange.js'
-import { localStreamBounds } from '../../../../../src/front/limits/bounds.js'
+import { streamBounds } from '../../../../../src/front/limits/bounds.js'
 import { StreamHub } from '../../../../../src/front/http/streams/hub.js'
 import type { Command, Outcome } from '../../../../../src/protocol/messages.js'
 import type { Principal } from '../../../../../src/front/routes/route.js'
@@ -61,7 +61,7 @@ let hub: StreamHub
 beforeEach(() => {
   leaseRefusal = undefined
   sent.length = 0
-  hub = new StreamHub(shards as unknown as Shards, localStreamBounds(100))
+  hub = new StreamHub(shards as unknown as Shards, streamBounds(100))
 })
 afterEach(() => hub.close())
 

@@ -3,7 +3,7 @@ import type { GrantText } from '../../../../../src/auth/grant.js'
 import { limits } from '../../../../../src/base/limits/limits.js'
 import type { Shards } from '../../../../../src/dispatch/links/shards.js'
 import type { Exchange } from '../../../../../src/front/http/exchange.js'
-import { localStreamBounds } from '../../../../../src/front/limits/bounds.js'
+import { streamBounds } from '../../../../../src/front/limits/bounds.js'
 import { StreamHub } from '../../../../../src/front/http/streams/hub.js'
 import type { Refusal } from '../../../../../src/base/errors.js'
 import type { Command, Outcome } from '../../../../../src/protocol/messages.js'
@@ -101,7 +101,7 @@ let hub: StreamHub
 
 beforeEach(() => {
   shards = new ScriptedShards()
-  hub = new StreamHub(shards as unknown as Shards, localStreamBounds(100))
+  hub = new StreamHub(shards as unknown as Shards, streamBounds(100))
 })
 
 afterEach(() => hub.close())
@@ -238,7 +238,7 @@ describe('a user’s stream', () => {
 
   it('is refused while the grants of open streams take too much memory', async () => {
     hub.close()
-    hub = new StreamHub(shards as unknown as Shards, localStreamBounds(1_000))
+    hub = new StreamHub(shards as unknown as Shards, streamBounds(1_000))
     const value = 'x'.repeat(limits.grantBytesMax - 200)
     const large = (key: string) => grant(key, [{ field: 'owner', op: 'ne', value }])
     const many = limits.streamGrantBytesPerPrincipalMax / limits.grantBytesMax

@@ -2,7 +2,7 @@ import { afterEach, expect, it } from 'vitest'
 import { limits } from '../../../../../src/base/limits/limits.js'
 import type { Shards } from '../../../../../src/dispatch/links/shards.js'
 import type { Exchange } from '../../../../../src/front/http/exchange.js'
-import { localStreamBounds } from '../../../../../src/front/limits/bounds.js'
+import { streamBounds } from '../../../../../src/front/limits/bounds.js'
 import { StreamHub } from '../../../../../src/front/http/streams/hub.js'
 import type { Command, Outcome } from '../../../../../src/protocol/messages.js'
 import type { Principal } from '../../../../../src/front/routes/route.js'
@@ -56,7 +56,7 @@ class Client {
   }
 }
 
-const hub = new StreamHub(shards as unknown as Shards, localStreamBounds(1_000))
+const hub = new StreamHub(shards as unknown as Shards, streamBounds(1_000))
 afterEach(() => hub.close())
 
 const EVENT_BYTES = 1 << 20
