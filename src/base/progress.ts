@@ -1,3 +1,5 @@
+import { durationText } from './duration.js'
+
 /** The progress of a long operation, as shown to users: `copied`, in bytes. */
 export interface ProgressPart {
   /** What happens to the units, such as `copied`. */
@@ -22,18 +24,11 @@ export function describeProgress(part: ProgressPart, elapsedMs: number): string 
   if (elapsedMs < RATE_AFTER_MS || done <= 0) return line
   const perSec = (1_000 * done) / elapsedMs
   const rate = unit === 'seconds' ? '' : `, ${amount(perSec, unit)}${unit === 'bytes' ? ' MiB' : ''}/s`
-  return `${line}${rate}${whole ? `, ${duration(Math.max(0, total - done) / perSec)} left` : ''}`
+  return `${line}${rate}${whole ? `, ${durationText(1_000 * Math.ceil(Math.max(0, total - done) / perSec))} left` : ''}`
 }
 
 const names = { bytes: 'MiB', records: 'records', agents: 'agents', stores: 'stores', seconds: 's' } as const
 
 function amount(count: number, unit: ProgressPart['unit']): string {
   return Math.ceil(unit === 'bytes' ? count / MEBIBYTE : count).toLocaleString('en')
-}
-
-function duration(secs: number): string {
-  const whole = Math.ceil(secs)
-  if (whole < 60) return `${whole} s`
-  const minutes = Math.floor(whole / 60)
-  return minutes < 60 ? `${minutes} min ${whole % 60} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
 }

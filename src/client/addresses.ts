@@ -1,4 +1,4 @@
-import { type Deadline, type Timing, startDeadline } from './backoff.js'
+import { type Deadline, type Timing, startDeadline } from './timing.js'
 
 /** Maximum number of addresses of a client: a call may try all of them before it waits. */
 const ADDRESSES_MAX = 16

@@ -1,4 +1,4 @@
-import type { Timing } from './backoff.js'
+import type { Timing } from './timing.js'
 import { ServiceError } from './errors.js'
 import type { CredentialSource } from './http.js'
 import type { AuthSession, Refreshed } from './auth-types.js'

@@ -1,12 +1,6 @@
 import { type Addresses, Attempts } from './addresses.js'
-import {
-  type Backoff,
-  type Deadline,
-  type Timing,
-  backoffMs,
-  retryAfterMs,
-  startDeadline,
-} from './backoff.js'
+import { type Backoff, backoffMs } from '../base/backoff.js'
+import { type Deadline, type Timing, retryAfterMs, startDeadline } from './timing.js'
 import { NetworkError, ServiceError, responseError } from './errors.js'
 import { Pacer } from './pacing.js'
 

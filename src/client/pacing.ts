@@ -1,4 +1,4 @@
-import type { Timing } from './backoff.js'
+import type { Timing } from './timing.js'
 
 /** Maximum number of requests in flight before the first answer shows whether there is a limit. */
 const FIRST_REQUESTS_MAX = 32

@@ -1,4 +1,4 @@
-import { type Backoff, backoffMs } from './backoff.js'
+import { type Backoff, backoffMs } from '../base/backoff.js'
 import { type Bare, dated } from './collection.js'
 import { NetworkError, ServiceError } from './errors.js'
 import type { OpenResponse, QueryValue, Transport } from './http.js'

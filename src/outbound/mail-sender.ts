@@ -1,3 +1,4 @@
+import { backoffMs } from '../base/backoff.js'
 import { asBuffer } from '../base/bytes.js'
 import type { Clock } from '../base/clock.js'
 import { limits } from '../base/limits/limits.js'
@@ -170,12 +171,11 @@ export class MailSender {
     this.#pausedUntilMs = 0
   }
 
-  /**
-   * Exponential backoff. Half of it is random, so that mails that failed together are not retried together.
-   */
   #backoffMs(failures: number): number {
-    const fullMs = Math.min(limits.mailRetryBaseMs * 2 ** (failures - 1), limits.mailRetryMaxMs)
-    const jitter = asBuffer(this.#parts.random(4)).readUInt32LE() / 2 ** 32
-    return Math.round((fullMs * (1 + jitter)) / 2)
+    return backoffMs(
+      { firstMs: limits.mailRetryBaseMs, maxMs: limits.mailRetryMaxMs },
+      failures,
+      () => asBuffer(this.#parts.random(4)).readUInt32LE() / 2 ** 32,
+    )
   }
 }

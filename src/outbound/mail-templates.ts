@@ -1,3 +1,4 @@
+import { durationText } from '../base/duration.js'
 import { unreachable } from '../base/assert.js'
 import type { AuthMail, LinkMail } from '../auth/outbox-message.js'
 
@@ -96,23 +97,13 @@ function tokenUrl({ kind, token, organismId }: LinkMail, { linkBaseUrl }: MailCo
   return url.href
 }
 
-function lifetime({ expiresAtMs }: LinkMail, { nowMs }: MailContext): string {
-  return `The link can be used once, within ${describeMinutes(Math.round((expiresAtMs - nowMs) / 60_000))}.`
-}
-
 /**
  * Rounded to the nearest minute: a mail is written shortly after its link is created, and 15 minutes must not
  * read as 14.
  */
-function describeMinutes(minutes: number): string {
-  if (minutes < 1) return 'less than a minute'
-  if (minutes < 120) return counted(minutes, 'minute')
-  if (minutes < 2 * 24 * 60) return counted(Math.floor(minutes / 60), 'hour')
-  return counted(Math.floor(minutes / (24 * 60)), 'day')
-}
-
-function counted(count: number, unit: string): string {
-  return `${count} ${unit}${count === 1 ? '' : 's'}`
+function lifetime({ expiresAtMs }: LinkMail, { nowMs }: MailContext): string {
+  const leftMs = Math.round((expiresAtMs - nowMs) / 60_000) * 60_000
+  return `The link can be used once, within ${leftMs < 60_000 ? 'less than a minute' : durationText(leftMs)}.`
 }
 
 function asText({ before, link, after }: Letter): string {

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { systemTiming } from '../../src/client/backoff.js'
+import { systemTiming } from '../../src/client/timing.js'
 import { ServiceClient, type StreamEvent, type Subscription } from '../../src/client/index.js'
 import { freePort } from '../support/server/free-port.js'
 import {

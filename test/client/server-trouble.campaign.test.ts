@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { systemTiming } from '../../src/client/backoff.js'
+import { systemTiming } from '../../src/client/timing.js'
 import {
   NetworkError,
   ServiceClient,

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { systemTiming } from '../../src/client/backoff.js'
+import { systemTiming } from '../../src/client/timing.js'
 import { ServiceClient, type StreamEvent } from '../../src/client/index.js'
 import { eventually } from '../support/eventually.js'
 import { type ClusterOfOne, makeClusterOfOne } from '../support/postgres/cluster-of-one.js'

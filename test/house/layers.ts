@@ -1,7 +1,7 @@
 import type { Import } from './imports.js'
 
 const lib = 'src/base src/strand src/proof src/auth src/wire src/protocol'
-const browser = 'src/client src/proof src/strand src/auth types:src/wire'
+const browser = 'src/base/duration src/client src/proof src/strand src/auth types:src/wire'
 
 /** A page of the console imports shared code, and no other page. */
 const page = `${browser} src/console/* src/console/parts src/console/shell`
@@ -80,7 +80,7 @@ export const layers: Record<string, string> = {
   'src/server/fronts': `${lib} types:src/settings types:src/data src/dispatch src/front src/cluster src/otlp/tasks src/server`,
 
   // A separate product, also for browsers.
-  'src/client': 'types:src/wire types:src/strand src/proof/*',
+  'src/client': 'src/base/backoff types:src/wire types:src/strand src/proof/*',
   'src/console': `${browser} src/console`,
   'src/console/parts': `${browser} src/console/*`,
   'src/console/shell': `${browser} src/console/* src/console/parts`,

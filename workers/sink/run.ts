@@ -1,3 +1,4 @@
+import { backoffMs } from '../../src/base/backoff.js'
 import type { Clock } from '../../src/base/clock.js'
 import { limits } from '../../src/base/limits/limits.js'
 import type { Logger } from '../../src/base/log.js'
@@ -154,16 +155,12 @@ export class SinkRun {
     )
   }
 
-  /**
-   * Pauses twice as long after each failure. Half of the pause is random, so that servers do not reconnect
-   * together.
-   */
   async #failed(error: unknown): Promise<void> {
     this.#connection?.close()
     this.#connection = undefined
     this.#failures++
-    const fullMs = Math.min(limits.sinkRetryBaseMs * 2 ** this.#failuresInRow++, limits.sinkRetryMaxMs)
-    const pauseMs = Math.round((fullMs * (1 + this.#parts.chance())) / 2)
+    const backoff = { firstMs: limits.sinkRetryBaseMs, maxMs: limits.sinkRetryMaxMs }
+    const pauseMs = backoffMs(backoff, ++this.#failuresInRow, this.#parts.chance)
     this.#parts.log.warn(
       { reason: failureText(error), pause_ms: pauseMs },
       'delivering to PostgreSQL failed: trying again',

@@ -1,4 +1,5 @@
-import { counted, durationText, timeText } from '../parts/format.js'
+import { durationText } from '../../base/duration.js'
+import { counted, timeText } from '../parts/format.js'
 import type { FailureEntry, Span } from '../parts/audit-events.js'
 
 const BARS = 48

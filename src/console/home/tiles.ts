@@ -1,5 +1,6 @@
+import { durationText } from '../../base/duration.js'
 import { perSec, type MetricsReading } from '../parts/metrics.js'
-import { bytesText, countText, durationText, timeText } from '../parts/format.js'
+import { bytesText, countText, timeText } from '../parts/format.js'
 import { AGENTS_COUNTED, type Overview } from './read-overview.js'
 
 /** A figure with a link to its details. */

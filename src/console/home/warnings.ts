@@ -1,6 +1,7 @@
+import { durationText } from '../../base/duration.js'
 import type { ServerInfoResponse } from '../../client/index.js'
 import type { MetricsReading } from '../parts/metrics.js'
-import { counted, countText, durationText, timeText } from '../parts/format.js'
+import { counted, countText, timeText } from '../parts/format.js'
 
 export interface Warning {
   name: string

@@ -92,14 +92,6 @@ export function msOfIso(text: string): number | undefined {
   return ms >= TIME_MIN_MS && ms <= TIME_MAX_MS ? ms : undefined
 }
 
-/** A duration in the largest unit of which it has at least one. */
-export function durationText(ms: number): string {
-  const units = { day: 86_400_000, hour: 3_600_000, minute: 60_000, second: 1_000 }
-  const [unit, unitMs] = Object.entries(units).find(([, size]) => ms >= size) ?? ['second', units.second]
-  const amount = Math.round((ms / unitMs) * 10) / 10
-  return `${amount} ${unit}${amount === 1 ? '' : 's'}`
-}
-
 /** A time to the millisecond, in UTC. */
 export function exactTimeText(ms: number): string {
   const at = new Date(ms)

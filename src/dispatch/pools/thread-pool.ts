@@ -1,3 +1,4 @@
+import { backoffMs } from '../../base/backoff.js'
 import { setTimeout as delay } from 'node:timers/promises'
 import { RefusedError, refuse } from '../../base/errors.js'
 import { limits } from '../../base/limits/limits.js'
@@ -186,7 +187,7 @@ export class ThreadPool {
       this.#settings.listener?.failed(this.#settings.name, cause)
     }
     if (!this.#probing) void this.#probe()
-    return Math.min(limits.poolRetryMaxMs, limits.poolRetryBaseMs * 2 ** Math.min(this.#failedInRow++, 10))
+    return backoffMs({ firstMs: limits.poolRetryBaseMs, maxMs: limits.poolRetryMaxMs }, ++this.#failedInRow)
   }
 
   /** Keeps trying to start a thread without tasks, to notice when this is possible again. */

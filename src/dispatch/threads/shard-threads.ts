@@ -1,3 +1,4 @@
+import { backoffMs } from '../../base/backoff.js'
 import type { MessagePort } from 'node:worker_threads'
 import { assert } from '../../base/assert.js'
 import { steadyClock } from '../../base/clock.js'
@@ -267,7 +268,8 @@ export class ShardThreads {
     const now = steadyClock()
     this.#restartsAt.push(now)
     while ((this.#restartsAt[0] ?? now) < now - limits.shardRestartWindowMs) this.#restartsAt.shift()
-    const pauseMs = Math.min(limits.shardRestartPauseMaxMs, 10 * 2 ** Math.min(this.#restartsAt.length, 12))
+    const backoff = { firstMs: 20, maxMs: limits.shardRestartPauseMaxMs }
+    const pauseMs = backoffMs(backoff, this.#restartsAt.length)
     setTimeout(() => void this.#startAgain(shard, released), pauseMs)
   }
 

@@ -11,15 +11,15 @@ function part(unit: ProgressPart['unit'], done: number, total?: number): Progres
 describe('the text of progress', () => {
   it('contains the amount, the rate and the remaining time', () => {
     expect(describeProgress(part('records', 1_000, 5_000), 2_000)).toBe(
-      'copied 1,000 of 5,000 records (20 %), 500/s, 8 s left',
+      'copied 1,000 of 5,000 records (20 %), 500/s, 8 seconds left',
     )
     expect(describeProgress(part('bytes', 64 * mebibyte, 4_096 * mebibyte), 1_000)).toBe(
-      'copied 64 of 4,096 MiB (1 %), 64 MiB/s, 1 min 3 s left',
+      'copied 64 of 4,096 MiB (1 %), 64 MiB/s, 1 minute left',
     )
     expect(describeProgress(part('agents', 1, 36_001), 1_000)).toBe(
-      'copied 1 of 36,001 agents (0 %), 1/s, 10 h 0 min left',
+      'copied 1 of 36,001 agents (0 %), 1/s, 10 hours left',
     )
-    expect(describeProgress(part('seconds', 3, 11), 3_000)).toBe('copied 3 of 11 s (27 %), 8 s left')
+    expect(describeProgress(part('seconds', 3, 11), 3_000)).toBe('copied 3 of 11 s (27 %), 8 seconds left')
   })
 
   it('omits values that are not known', () => {
@@ -29,7 +29,7 @@ describe('the text of progress', () => {
     expect(describeProgress(part('records', 0, 0), 9_000)).toBe('copied 0 records')
     // The count can exceed the total if a server writes during the work.
     expect(describeProgress(part('records', 30, 20), 1_000)).toBe(
-      'copied 30 of 20 records (100 %), 30/s, 0 s left',
+      'copied 30 of 20 records (100 %), 30/s, 0 seconds left',
     )
   })
 })
@@ -64,10 +64,10 @@ describe('progress on a terminal', () => {
     expect(terminal.shown.map((text) => text.replace('\r\u001B[K', '> '))).toEqual([
       '> moved 0 of 8 records (0 %)',
       '> moved 4 of 8 records (50 %)',
-      '> moved 4 of 8 records (50 %), 7/s, 1 s l',
-      '> moved 4 of 8 records (50 %), 5/s, 1 s l',
-      '> moved 4 of 8 records (50 %), 4/s, 1 s l',
-      '> moved 8 of 8 records (100 %), 8/s, 0 s ',
+      '> moved 4 of 8 records (50 %), 7/s, 1 sec',
+      '> moved 4 of 8 records (50 %), 5/s, 1 sec',
+      '> moved 4 of 8 records (50 %), 4/s, 1 sec',
+      '> moved 8 of 8 records (100 %), 8/s, 0 se',
       '\n',
     ])
   })

@@ -49,6 +49,8 @@ describe('writeMail', () => {
     [899_000, '15 minutes'],
     [869_000, '14 minutes'],
     [7_199_500, '2 hours'],
+    [5_400_000, '1.5 hours'],
+    [86_399_000, '1 day'],
     [604_799_000, '7 days'],
   ])('describes the remaining %d ms of a link as %s', (leftMs, words) => {
     const { text } = writeMail(linkMail({ expiresAtMs: context.nowMs + leftMs }), context)

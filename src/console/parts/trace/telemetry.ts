@@ -1,5 +1,6 @@
+import { durationText } from '../../../base/duration.js'
 import { isObject } from '../json.js'
-import { countText, durationText, lineText } from '../format.js'
+import { countText, lineText } from '../format.js'
 import type { RecordRow } from '../records/record-row.js'
 
 /** The types of the records that the OTLP routes write: the OTLP JSON of a span or of a log record. */

@@ -37,22 +37,6 @@ function pause(delayMs: number, signal: AbortSignal): Promise<void> {
   })
 }
 
-/** The first and the longest delay of an exponential back-off, milliseconds. */
-export interface Backoff {
-  firstMs: number
-  maxMs: number
-}
-
-/**
- * The delay before the next attempt: it doubles with each failure, and is a random value in its upper half,
- * so that callers that failed at the same time do not retry at the same time.
- * @param failures number of consecutive failures, from 1
- */
-export function backoffMs(backoff: Backoff, failures: number, random: () => number): number {
-  const ceilingMs = Math.min(backoff.maxMs, backoff.firstMs * 2 ** Math.min(failures - 1, 30))
-  return Math.round(ceilingMs * (0.5 + random() / 2))
-}
-
 /** Parses Retry-After, which is seconds or an HTTP date (RFC 9110, 10.2.3). @returns milliseconds from now */
 export function retryAfterMs(header: string | null, nowMs: number): number | undefined {
   if (header === null) return undefined
