@@ -1,11 +1,11 @@
 /** Counts the bytes of one request body that are in memory. */
 export interface BodyMemory {
   /**
-   * Counts bytes that the caller is about to store.
+   * Reserves bytes that the caller is about to store.
    * @returns false when bodies take too much memory: the upload was ended with 503 overloaded and nothing may
    * be stored
    */
-  add(bytes: number): boolean
+  reserve(bytes: number): boolean
   release(bytes: number): void
 }
 
@@ -44,7 +44,7 @@ export class GatheredBytes {
     const { length: capacity } = this.#buffer
     if (length > capacity) {
       const newCapacity = Math.max(length, Math.min(2 * capacity, this.#bytesMax), FIRST_BYTES)
-      if (this.#memory?.add(newCapacity - capacity) === false) return
+      if (this.#memory?.reserve(newCapacity - capacity) === false) return
       const larger = Buffer.allocUnsafeSlow(newCapacity)
       this.#buffer.copy(larger, 0, 0, this.#length)
       this.#buffer = larger
@@ -56,7 +56,7 @@ export class GatheredBytes {
   /** As `add`, for bytes that nothing else uses: those that have their memory alone are kept if they are first. */
   addOwn(part: Buffer): void {
     if (this.#buffer.length > 0 || part.length < part.buffer.byteLength) this.add(part)
-    else if (this.#memory?.add(part.length) !== false) {
+    else if (this.#memory?.reserve(part.length) !== false) {
       this.#buffer = part
       this.#length = part.length
     }

@@ -19,7 +19,7 @@ import { Revocations } from '../front/http/auth/revocations.js'
 import { UserTokens } from '../front/http/auth/tokens.js'
 import type { AuthHandling } from '../front/http/handling.js'
 import type { StreamHub } from '../front/http/streams/hub.js'
-import type { OpenUploads } from '../front/limits/uploads.js'
+import type { OpenTransfers } from '../front/limits/transfers.js'
 import type { AuthRules, KeyEpochs, Revocation } from '../protocol/auth-messages.js'
 import type { OauthFlow, PasskeyCeremonies } from '../front/routes/auth-route.js'
 
@@ -45,8 +45,8 @@ export interface AuthSurroundings {
   log: Logger
   /** Open streams, which end with the token that opened them. */
   streams: StreamHub
-  /** Uploads in progress, which end in the same way. */
-  uploads: OpenUploads
+  /** Bodies, exports and large answers in progress, which end in the same way. */
+  transfers: OpenTransfers
   /** Services shared by all fronts. */
   services: AuthServices
 }
@@ -102,7 +102,7 @@ export async function makeAuth(config: Config, around: AuthSurroundings): Promis
     missing,
     epochsOf: (namespace) => epochsOf(shards, namespace),
   })
-  around.uploads.watchUsers((user) => tokens.revalidate(user))
+  around.transfers.watchUsers((user) => tokens.revalidate(user))
   const context = authContext(await contextParts(config, around, tokens))
   const refusal = activation(true, services.license, systemClock)
   return { handling: { refusal, root, context, missing }, tokens, ...noticesOf(around, tokens, revocations) }
@@ -143,14 +143,14 @@ async function contextParts(
 
 /** What a front does when credentials were revoked: ends what they have opened. */
 function noticesOf(
-  { streams, uploads }: AuthSurroundings,
+  { streams, transfers }: AuthSurroundings,
   tokens: UserTokens,
   revocations: Revocations,
 ): Pick<AuthParts, 'ended' | 'rotated' | 'learn'> {
   const ended: AuthParts['ended'] = (all) => {
     for (const { namespace, ...one } of all) revocations.add(namespace, one)
     streams.endInvalidUsers((user) => tokens.revalidate(user) === undefined)
-    uploads.endInvalidUsers()
+    transfers.endInvalidUsers()
   }
   return {
     ended,

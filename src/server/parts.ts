@@ -31,7 +31,7 @@ import {
 } from '../front/limits/bounds.js'
 import { type ConnectionBound, connectionsMax } from '../front/limits/connections.js'
 import { BodyBuffers } from '../front/http/body-buffers.js'
-import { OpenUploads } from '../front/limits/uploads.js'
+import { OpenTransfers } from '../front/limits/transfers.js'
 import { RequestCounts } from '../front/metrics/request-counts.js'
 import type { LeaseMemory } from '../protocol/lease-memory.js'
 import type { OtlpDecoder } from '../otlp/tasks.js'
@@ -46,7 +46,7 @@ export interface FrontParts {
   streams: StreamHub
   apiKeys: ApiKeys
   tickets: StreamTickets
-  uploads: OpenUploads
+  transfers: OpenTransfers
   buffers: BodyBuffers
   slices: FrontSlices
   /** Where imports are staged until their export has ended. */
@@ -89,10 +89,10 @@ export function makeFrontParts({
   ...around
 }: FrontPartsOptions): FrontParts {
   const streams = new StreamHub(shards, bounds.streams)
-  const uploads = new OpenUploads(bounds.bodies)
+  const transfers = new OpenTransfers(bounds.bodies)
   const apiKeys = new ApiKeys((principalId) => {
     streams.endPrincipal(principalId)
-    uploads.endPrincipal(principalId)
+    transfers.endPrincipal(principalId)
     around.revokeTickets?.(principalId)
   })
   const tickets = around.tickets(apiKeys)
@@ -100,18 +100,18 @@ export function makeFrontParts({
   const slices = new FrontSlices()
   const counts = new RequestCounts()
   const given = { shards, readers, decoder, stageFolder, bounds }
-  return { ...given, streams, apiKeys, tickets, uploads, buffers, slices, counts }
+  return { ...given, streams, apiKeys, tickets, transfers, buffers, slices, counts }
 }
 
 /** Ends the streams and uploads of a front, and waits until the last answer was sent or the time is over. */
 export async function drain(
-  { streams, uploads, counts }: FrontParts,
+  { streams, transfers, counts }: FrontParts,
   http: Pick<HttpShare, 'stopListening'> | undefined,
   timeMs: number,
 ): Promise<void> {
   http?.stopListening()
   streams.close()
-  uploads.close()
+  transfers.close()
   const untilMs = performance.now() + timeMs
   while (counts.inFlight > 0 && performance.now() < untilMs) await pause(limits.drainPollMs)
 }

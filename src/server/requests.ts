@@ -49,7 +49,7 @@ interface RequestParts {
 /** Creates the handling of the requests of one front. */
 export function handlingOf(config: Config, around: RequestParts): Handling {
   const { parts, status, services, auth, pages, log } = around
-  const { shards, readers, streams, tickets, uploads, buffers, counts, bounds } = parts
+  const { shards, readers, streams, tickets, transfers, buffers, counts, bounds } = parts
   const { logHead } = services
   const onError = (error: unknown, requestId: string) =>
     log.error({ err: error, request_id: requestId }, 'a request failed')
@@ -62,7 +62,7 @@ export function handlingOf(config: Config, around: RequestParts): Handling {
     pages,
     streams,
     tickets,
-    uploads,
+    transfers,
     buffers,
     counts,
     onError,
@@ -70,11 +70,11 @@ export function handlingOf(config: Config, around: RequestParts): Handling {
     credentials: credentialsOf(config, around),
     context: contextOf(config, around),
     ingest: ingestBy(config, parts, onError),
-    exports: new ExportSender({ shards, readers, uploads, onError }),
+    exports: new ExportSender({ shards, readers, transfers, onError }),
     imports: new ImportReceiver({
       shards,
       readers,
-      uploads,
+      transfers,
       stageFolder: parts.stageFolder,
       onError,
       refusal: () => status.stoppingRefusal() ?? shards.writeRefusal(),
@@ -152,12 +152,12 @@ function credentialsOf(config: Config, { directory, parts, auth }: RequestParts)
 
 function ingestBy(
   { recordBytesMax, ingestBadLinesMax: badLinesMax }: Config,
-  { shards, uploads, slices, counts, decoder }: FrontParts,
+  { shards, transfers, slices, counts, decoder }: FrontParts,
   onError: Handling['onError'],
 ): IngestReceiver {
   const onRefused = (code: string, count: number) => counts.linesRefused(code, count)
   const sourceOf = (source: IngestSource) => lineSourceOf(source, decoder)
-  const parts = { shards, uploads, slices, sourceOf, recordBytesMax, badLinesMax }
+  const parts = { shards, transfers, slices, sourceOf, recordBytesMax, badLinesMax }
   return new IngestReceiver({ ...parts, onRefused, onError })
 }
 

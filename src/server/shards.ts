@@ -14,7 +14,7 @@ import type { ClusterAccess } from '../dispatch/threads/shard-port.js'
 import { ShardThreads, type ShardsListener } from '../dispatch/threads/shard-threads.js'
 import type { ApiKeySync } from '../front/http/auth/api-key-sync.js'
 import type { StreamHub } from '../front/http/streams/hub.js'
-import type { OpenUploads } from '../front/limits/uploads.js'
+import type { OpenTransfers } from '../front/limits/transfers.js'
 import type { Command } from '../protocol/messages.js'
 import type { Config } from '../settings/config.js'
 import { logAgent } from '../strand/organism-id.js'
@@ -28,7 +28,7 @@ import type { ServerStatus } from './state.js'
 export interface FrontListenerParts {
   log: Logger
   streams: StreamHub
-  uploads: OpenUploads
+  transfers: OpenTransfers
   shards: Shards
   keys: ApiKeySync
   /** Absent while the auth add-on is off. */
@@ -66,7 +66,7 @@ export function makeShards(config: Config, directory: DataDirectory, cluster?: C
 
 /** Passes events of shards to the parts of a front. */
 export function frontListener(parts: FrontListenerParts): FrontListener {
-  const { streams, uploads, shards, keys, auth } = parts
+  const { streams, transfers, shards, keys, auth } = parts
   return {
     events: (shard, events) => streams.events(shard, events),
     notice: (shard, notice) => takeNotice(shard, notice, parts),
@@ -77,7 +77,7 @@ export function frontListener(parts: FrontListenerParts): FrontListener {
     restarted(shard) {
       streams.restarted(shard)
       // If the thread died, a change of policies may not have been sent.
-      uploads.endPoliciesChanged((agent) => shards.shardOf(agent) === shard)
+      transfers.endPoliciesChanged((agent) => shards.shardOf(agent) === shard)
     },
   }
 }
@@ -255,12 +255,12 @@ const storeBuilt = 'built the store of a shard from the log of the cluster'
 function takeNotice(
   shard: number,
   notice: FrontNotice,
-  { streams, uploads, shards, keys, auth, log }: FrontListenerParts,
+  { streams, transfers, shards, keys, auth, log }: FrontListenerParts,
 ): void {
   switch (notice.kind) {
     case 'policiesChanged':
       streams.endPoliciesChanged(notice.agents)
-      uploads.endPoliciesChanged((agent) => notice.agents.includes(agent))
+      transfers.endPoliciesChanged((agent) => notice.agents.includes(agent))
       return
     case 'erased':
       streams.forget(notice.agents)

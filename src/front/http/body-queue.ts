@@ -1,6 +1,6 @@
 import { refuse, type Refusal } from '../../base/errors.js'
 import type { BodyMemory } from '../../base/gathered-bytes.js'
-import type { OpenUploads, Upload } from '../limits/uploads.js'
+import type { OpenTransfers, Transfer } from '../limits/transfers.js'
 import type { Answer, Principal } from '../routes/route.js'
 import { type BodySink, readBody } from './body-stream.js'
 import type { Exchange } from './exchange.js'
@@ -10,7 +10,7 @@ export type BodyPart = { bytes: Buffer } | { ended: true } | { refusal: Refusal 
 
 interface Receiving {
   principal: Principal
-  uploads: OpenUploads
+  transfers: OpenTransfers
   gzip: boolean
   isBinary?: boolean
   onError(error: unknown, requestId: string): void
@@ -23,10 +23,10 @@ interface Receiving {
  */
 export function receiveBody(
   exchange: Exchange,
-  { principal, uploads, gzip, isBinary, onError }: Receiving,
-  take: (body: BodyQueue, memory: Upload) => Promise<Answer | Refusal | undefined>,
+  { principal, transfers, gzip, isBinary, onError }: Receiving,
+  take: (body: BodyQueue, memory: Transfer) => Promise<Answer | Refusal | undefined>,
 ): void {
-  const memory = uploads.hold({ principal, owner: exchange.owner }, (refusal) => body.cancel(refusal))
+  const memory = transfers.begin({ principal, owner: exchange.owner }, (refusal) => body.cancel(refusal))
   const body = new BodyQueue(exchange, memory)
   const stopReading = readBody(exchange, { gzip, memory, isBinary }, body)
   take(body, memory)
@@ -63,7 +63,7 @@ export class BodyQueue implements BodySink {
   }
 
   push(bytes: Buffer, more: () => void): void {
-    if (this.interruption !== undefined || !this.#memory.add(bytes.length)) return
+    if (this.interruption !== undefined || !this.#memory.reserve(bytes.length)) return
     this.#parts.push({ bytes, more })
     this.#wakeUp()
   }

@@ -70,7 +70,7 @@ const noBytes = Buffer.alloc(0)
 
 /** As `readBody`, for a compressed body. */
 function readGzip(exchange: Exchange, memory: BodyMemory, sink: BodySink): () => void {
-  if (!memory.add(limits.gunzipBytes)) return () => {}
+  if (!memory.reserve(limits.gunzipBytes)) return () => {}
   const gunzip = inflate(exchange, sink)
   gunzip.on('data', (bytes: Buffer) => {
     gunzip.pause()

@@ -6,7 +6,7 @@ import type { Principal } from '../routes/route.js'
 import type { Exchange } from './exchange.js'
 import type { FrontTurn } from './front-turn.js'
 import type { RequestHead } from './head.js'
-import type { OpenUploads } from '../limits/uploads.js'
+import type { OpenTransfers } from '../limits/transfers.js'
 
 /** How to read the body of a route. */
 export interface RouteBodyOptions {
@@ -15,7 +15,7 @@ export interface RouteBodyOptions {
   head: RequestHead
   principal: Principal
   handling: {
-    uploads: OpenUploads
+    transfers: OpenTransfers
     turn: FrontTurn
   }
 }
@@ -67,7 +67,7 @@ interface Collecting extends Omit<RouteBodyOptions, 'bodyBytesMax'> {
  */
 function collectBody(
   exchange: Exchange,
-  { head, bytesMax, principal, handling: { uploads, turn } }: Collecting,
+  { head, bytesMax, principal, handling: { transfers, turn } }: Collecting,
   receive: (body: Uint8Array) => void,
 ): void {
   // Most bodies arrive in one part.
@@ -76,14 +76,14 @@ function collectBody(
   let isReceived = false
   const end = () => {
     gathered = undefined
-    upload.finish()
+    transfer.finish()
   }
   const refuseBody = (refusal: Refusal) => {
     if (isReceived) return
     end()
     exchange.refuse(refusal)
   }
-  const upload = uploads.hold({ principal, owner: exchange.owner }, refuseBody)
+  const transfer = transfers.begin({ principal, owner: exchange.owner }, refuseBody)
   exchange.onDisconnect(end)
   const bodyBytes = head.contentLength ?? bytesMax
   if (bodyBytes > bytesMax) {
@@ -104,12 +104,12 @@ function collectBody(
       return
     }
     // A complete body is also counted while it waits.
-    gathered ??= new GatheredBytes({ memory: upload, bytesMax: bodyBytes })
+    gathered ??= new GatheredBytes({ memory: transfer, bytesMax: bodyBytes })
     if (!isReserved && gathered.length + part.length > limits.smallBodyBytesMax) {
       isReserved = true
       const waiting = Buffer.from(part)
       exchange.body.pause()
-      void upload.reserve(bodyBytes).then((refusal) => {
+      void transfer.reserveWhenFree(bodyBytes).then((refusal) => {
         if (refusal === undefined) take(waiting, last)
         else refuseBody(refusal)
         exchange.body.resume()

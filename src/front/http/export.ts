@@ -10,13 +10,13 @@ import { codingHeaders, codingOf, StreamCoder } from './content-coding.js'
 import { tooManyUnreadBytes } from '../limits/bounds.js'
 import type { Exchange } from './exchange.js'
 import { locateCommand, copyGrantText } from './streams/grants.js'
-import type { OpenUploads } from '../limits/uploads.js'
+import type { OpenTransfers } from '../limits/transfers.js'
 
 /** Sends exports page by page at the client's pace, so that memory does not grow with the strand. */
 export class ExportSender {
   readonly #shards: Shards
   readonly #readers: Readers
-  readonly #uploads: OpenUploads
+  readonly #transfers: OpenTransfers
   readonly #onError: (error: unknown, requestId: string) => void
   /** Number of exports that are being compressed. */
   #codedCount = 0
@@ -24,12 +24,12 @@ export class ExportSender {
   constructor(parts: {
     shards: Shards
     readers: Readers
-    uploads: OpenUploads
+    transfers: OpenTransfers
     onError: (error: unknown, requestId: string) => void
   }) {
     this.#shards = parts.shards
     this.#readers = parts.readers
-    this.#uploads = parts.uploads
+    this.#transfers = parts.transfers
     this.#onError = parts.onError
   }
 
@@ -53,7 +53,7 @@ export class ExportSender {
       else exchange.refuse(refusal)
     }
     const agents = new Set(principal.user === undefined ? [] : [request.agent])
-    const upload = this.#uploads.hold({ principal, owner: exchange.owner, agents }, end)
+    const transfer = this.#transfers.begin({ principal, owner: exchange.owner, agents }, end)
     this.#send(exchange, request, principal.id)
       .catch((error: unknown) => {
         if (error instanceof RefusedError && !exchange.begun) {
@@ -66,7 +66,7 @@ export class ExportSender {
         exchange.abort()
       })
       .finally(() => {
-        upload.finish()
+        transfer.finish()
         exchange.releaseBytes(reservedBytes)
       })
   }

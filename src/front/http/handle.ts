@@ -145,10 +145,10 @@ function perform(route: Route, admittedRequest: ReadyRequest, handling: Handling
 function largeHolder(
   exchange: Exchange,
   { principal, agents }: { principal: Principal; agents: Set<string> | undefined },
-  { uploads }: Handling,
+  { transfers }: Handling,
 ): () => () => void {
   return () => {
-    const answer = uploads.hold({ principal, owner: exchange.owner, agents }, () => exchange.abort())
+    const answer = transfers.begin({ principal, owner: exchange.owner, agents }, () => exchange.abort())
     return () => answer.finish()
   }
 }

@@ -13,7 +13,7 @@ import type { IngestReceiver } from './ingest/receiver.js'
 import type { RequestCounts } from '../metrics/request-counts.js'
 import type { StreamHub } from './streams/hub.js'
 import type { StreamTickets } from './streams/tickets.js'
-import type { OpenUploads } from '../limits/uploads.js'
+import type { OpenTransfers } from '../limits/transfers.js'
 
 /** The parts that handle requests. */
 export interface Handling extends Opening {
@@ -27,7 +27,7 @@ export interface Handling extends Opening {
   pages: ServedPages
   streams: StreamHub
   tickets: Pick<StreamTickets, 'hold'>
-  uploads: OpenUploads
+  transfers: OpenTransfers
   counts: RequestCounts
   auth: AuthHandling
   /** Why requests are refused now; undefined while serving. */

@@ -11,10 +11,10 @@ import { type BodyQueue, receiveBody } from '../body-queue.js'
 import type { Exchange } from '../exchange.js'
 import { ImportSession, type ImportSource, type SessionParts } from './session.js'
 import { ImportStage } from './stage.js'
-import type { OpenUploads } from '../../limits/uploads.js'
+import type { OpenTransfers } from '../../limits/transfers.js'
 
 export interface ImportParts extends SessionParts {
-  uploads: OpenUploads
+  transfers: OpenTransfers
   /** The directory of the stage files. */
   stageFolder: string
   /** Why imports are refused now; undefined if they are accepted. */
@@ -42,8 +42,8 @@ export class ImportReceiver {
       exchange.refuse(request)
       return
     }
-    const { uploads, onError, stageFolder } = this.#parts
-    receiveBody(exchange, { principal, uploads, gzip: request.gzip, onError }, async (body, memory) => {
+    const { transfers, onError, stageFolder } = this.#parts
+    receiveBody(exchange, { principal, transfers, gzip: request.gzip, onError }, async (body, memory) => {
       const stage = new ImportStage(stageFolder)
       try {
         return await new ImportStream(this.#parts, { request, stage, memory }).run(body)
@@ -104,7 +104,7 @@ class ImportStream {
     if (this.#splitter.bufferedBytes > limits.importLineBytesMax + limits.importChunkBytes) return lineTooLong
     for (const chunk of chunks) {
       const { length } = chunk.bytes
-      this.#source.memory.add(length)
+      this.#source.memory.reserve(length)
       const refusal = cancelRefusal(body) ?? this.#parts.refusal() ?? (await this.#importLines(chunk.bytes))
       if (refusal !== undefined) return refusal
       this.#source.memory.release(length)

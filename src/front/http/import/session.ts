@@ -335,7 +335,7 @@ export class SharedBytes {
 
   /** Adds a copy of the bytes; adds nothing if the memory limit has ended the upload. */
   add(bytes: Uint8Array): void {
-    if (!this.#memory.add(bytes.length)) return
+    if (!this.#memory.reserve(bytes.length)) return
     const copy = new Uint8Array(new SharedArrayBuffer(bytes.length))
     copy.set(bytes)
     this.#parts.push(copy)

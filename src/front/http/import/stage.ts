@@ -27,7 +27,7 @@ export class ImportStage {
         const { metadata: effectsLength, chunk: chunkLength } = partLengths(head)
         const effectsAt = at + partHeadBytes
         const chunkAt = effectsAt + effectsLength
-        if (!memory.add(effectsLength + chunkLength)) return undefined
+        if (!memory.reserve(effectsLength + chunkLength)) return undefined
         try {
           yield partOf(
             await bytesAt(file, effectsAt, effectsLength),

@@ -4,7 +4,7 @@ import { limits } from '../../../base/limits/limits.js'
 import type { BodyPart, BodyQueue } from '../body-queue.js'
 import { tooLarge } from '../body.js'
 import type { FrontSlices } from '../front-turn.js'
-import type { Upload } from '../../limits/uploads.js'
+import type { Transfer } from '../../limits/transfers.js'
 import { type BodyMemory, GatheredBytes } from '../../../base/gathered-bytes.js'
 import type { LineChunk } from '../../../base/line-splitter.js'
 import { ArrayLines } from './array-lines.js'
@@ -32,9 +32,9 @@ export type BrokenBody = NonNullable<BodySource['interruption']>
  */
 export async function reserveFor(
   body: BodySource,
-  { memory, bytes }: { memory: Upload; bytes: number },
+  { memory, bytes }: { memory: Transfer; bytes: number },
 ): Promise<BrokenBody | undefined> {
-  const refusal = await memory.reserve(bytes, () => body.interruption !== undefined)
+  const refusal = await memory.reserveWhenFree(bytes, () => body.interruption !== undefined)
   return body.interruption ?? (refusal === undefined ? undefined : { refusal })
 }
 
@@ -43,7 +43,7 @@ export async function reserveFor(
  * arrives: several that fill the memory in parts could all not end.
  * @param need `bytes`: what all of it, and what is made of it, can take
  */
-export function reservedBody(body: BodySource, need: { memory: Upload; bytes: number }): BodySource {
+export function reservedBody(body: BodySource, need: { memory: Transfer; bytes: number }): BodySource {
   async function* parts(): AsyncGenerator<SourcePart, undefined> {
     for (let length = 0; ;) {
       const part = await body.next()

@@ -1,6 +1,6 @@
 import type { Refusal } from '../../../base/errors.js'
 import { limits } from '../../../base/limits/limits.js'
-import type { OpenUploads } from '../../limits/uploads.js'
+import type { OpenTransfers } from '../../limits/transfers.js'
 import type { Answer, IngestRequest, IngestSource, Principal } from '../../routes/route.js'
 import { type BodyQueue, receiveBody } from '../body-queue.js'
 import type { Exchange } from '../exchange.js'
@@ -9,7 +9,7 @@ import { LineIngest } from './stream.js'
 import { answerBroken, ingestAllOrNone, ingestRecord, refuseWhole } from './whole.js'
 
 export interface IngestParts extends Pick<IngestStream, 'shards' | 'slices' | 'badLinesMax' | 'onRefused'> {
-  uploads: OpenUploads
+  transfers: OpenTransfers
   recordBytesMax: number
   /** The source of the lines of a format. */
   sourceOf(source: IngestSource): LineSource
@@ -29,14 +29,14 @@ export class IngestReceiver {
       exchange.refuse(request)
       return
     }
-    const { recordBytesMax, uploads, sourceOf, onError, ...parts } = this.#parts
+    const { recordBytesMax, transfers, sourceOf, onError, ...parts } = this.#parts
     // The text of a record can be longer than its canonical form.
     const lineBytesMax = recordBytesMax * 2 + limits.requestBytesMax
     const { target, options } = request
     const { gzip } = options
     const source = sourceOf(request.source)
     const { isBinary = false, isBounded = false } = source
-    receiveBody(exchange, { principal, uploads, gzip, isBinary, onError }, (body, memory) => {
+    receiveBody(exchange, { principal, transfers, gzip, isBinary, onError }, (body, memory) => {
       const bodyBytesMax = gzip ? Infinity : (exchange.contentLength ?? Infinity)
       const badLinesMax = isBounded ? 0 : parts.badLinesMax
       const sizes = { bodyBytesMax, lineBytesMax, badLinesMax }

@@ -3,7 +3,7 @@ import { limits } from '../../../base/limits/limits.js'
 import type { Shards } from '../../../dispatch/links/shards.js'
 import type { EventHead } from '../../../protocol/record-messages.js'
 import type { IngestManySummary, IngestSummary } from '../../../wire/ingest.js'
-import type { Upload } from '../../limits/uploads.js'
+import type { Transfer } from '../../limits/transfers.js'
 import { replayedHeaders } from '../../routes/answers.js'
 import type { Answer, IngestOptions, IngestTarget, Principal } from '../../routes/route.js'
 import type { BodyQueue } from '../body-queue.js'
@@ -43,7 +43,7 @@ export interface IngestStream {
   shards: Shards
   slices: FrontSlices
   /** Counts the bytes of its body that are in memory. */
-  memory: Upload
+  memory: Transfer
   /** The most bytes of the body, by its head. */
   bodyBytesMax: number
   lineBytesMax: number

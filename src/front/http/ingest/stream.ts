@@ -90,7 +90,7 @@ export class LineIngest {
   async #send(chunk: LineChunk, body: BodySource): Promise<void> {
     const { memory } = this.#stream
     const { length } = chunk.bytes
-    if (this.#stopped(body) || !memory.add(length)) {
+    if (this.#stopped(body) || !memory.reserve(length)) {
       // The memory limit may just have ended the upload.
       this.#stopped(body)
       return

@@ -6,7 +6,7 @@ import { readRouteBody } from '../../../../src/front/http/body.js'
 import { Exchange } from '../../../../src/front/http/exchange.js'
 import { FrontTurn } from '../../../../src/front/http/front-turn.js'
 import { localBodyBytes, localUnreadBytes } from '../../../../src/front/limits/bounds.js'
-import { OpenUploads } from '../../../../src/front/limits/uploads.js'
+import { OpenTransfers } from '../../../../src/front/limits/transfers.js'
 import type { Principal } from '../../../../src/front/routes/route.js'
 
 // The rest of the body, which had arrived in the meantime, was read before the refusal was sent: the request
@@ -29,18 +29,18 @@ it('performs no request that is refused while its body waits for memory', () => 
   const exchange = new Exchange(response, { ...about, ...memory }, { done: () => {} })
   exchange.ownerOf = () => 'key'
   const principal: Principal = { id: 'key', scopes: new Set(), agents: [] }
-  const uploads = new OpenUploads(localBodyBytes())
-  const other = uploads.hold({ principal, owner: 'key' }, () => {})
+  const transfers = new OpenTransfers(localBodyBytes())
+  const other = transfers.begin({ principal, owner: 'key' }, () => {})
   const size = 2 * limits.smallBodyBytesMax
   expect(other.add(limits.bodyBytesPerPrincipalMax - size)).toBe(true)
 
   const head = { contentLength: size, headers: { contentEncoding: '', contentType: '' } } as never
   const bodies: Uint8Array[] = []
-  const handling = { uploads, turn: new FrontTurn() }
+  const handling = { transfers, turn: new FrontTurn() }
   readRouteBody(exchange, { bodyBytesMax: size, head, principal, handling }, (body) => bodies.push(body))
   arrive(new ArrayBuffer(size - 1), false)
   arrive(new ArrayBuffer(1), true)
-  uploads.endPrincipal('key')
+  transfers.endPrincipal('key')
 
   expect(statuses).toEqual(['401 Unauthorized'])
   expect(bodies).toEqual([])

@@ -4,7 +4,7 @@ import { answerBytes, bodyBytes } from '../../../../src/front/limits/bounds.js'
 import { Quota } from '../../../../src/base/quota.js'
 import { BodyBuffers } from '../../../../src/front/http/body-buffers.js'
 import { Exchange } from '../../../../src/front/http/exchange.js'
-import { OpenUploads } from '../../../../src/front/limits/uploads.js'
+import { OpenTransfers } from '../../../../src/front/limits/transfers.js'
 import type { Principal } from '../../../../src/front/routes/route.js'
 
 /*
@@ -53,11 +53,11 @@ const user: Principal = {
 }
 const key: Principal = { id: 'key', scopes: new Set(['records:read']), agents: [] }
 
-let uploads: OpenUploads
+let transfers: OpenTransfers
 const unsent = new Quota(answerBytes)
 
 beforeEach(() => {
-  uploads = new OpenUploads(new Quota(bodyBytes))
+  transfers = new OpenTransfers(new Quota(bodyBytes))
 })
 
 /** A large answer that is being sent to a principal; the row policies of `agents` apply to it. */
@@ -75,7 +75,7 @@ async function sending(principal: Principal, ...agents: string[]): Promise<SlowC
   const exchange = new Exchange(connection.response, about, { done() {} })
   const owned = { principal, owner: principal.id, agents: new Set(agents) }
   exchange.onLarge = () => {
-    const answer = uploads.hold(owned, () => exchange.abort())
+    const answer = transfers.begin(owned, () => exchange.abort())
     return () => answer.finish()
   }
   exchange.answer({ status: 200, body: 'x'.repeat(1 << 20) })
@@ -83,7 +83,8 @@ async function sending(principal: Principal, ...agents: string[]): Promise<SlowC
   return connection
 }
 
-const changePolicies = (...agents: string[]) => uploads.endPoliciesChanged((agent) => agents.includes(agent))
+const changePolicies = (...agents: string[]) =>
+  transfers.endPoliciesChanged((agent) => agents.includes(agent))
 
 describe('a large answer', () => {
   it('ends if the policies that apply to it change, but not if others change', async () => {
@@ -101,7 +102,7 @@ describe('a large answer', () => {
 
   it('ends when its credential becomes invalid', async () => {
     const [ofUser, ofKey] = [await sending(user, 'a'), await sending(key)]
-    uploads.endPrincipal(key.id)
+    transfers.endPrincipal(key.id)
     expect([ofUser, ofKey].map(({ closed }) => closed)).toEqual([false, true])
   })
 
@@ -109,7 +110,7 @@ describe('a large answer', () => {
     const connection = await sending(user, 'a')
     connection.read()
     changePolicies('a')
-    uploads.endPrincipal(user.id)
+    transfers.endPrincipal(user.id)
     expect(connection.closed).toBe(false)
   })
 })

@@ -2,12 +2,12 @@ import { expect, it } from 'vitest'
 import { bodyBytes } from '../../../../../src/front/limits/bounds.js'
 import { Quota } from '../../../../../src/base/quota.js'
 import { SharedBytes } from '../../../../../src/front/http/import/session.js'
-import { OpenUploads } from '../../../../../src/front/limits/uploads.js'
+import { OpenTransfers } from '../../../../../src/front/limits/transfers.js'
 import type { Principal } from '../../../../../src/front/routes/route.js'
 
 const principal: Principal = { id: 'key', scopes: new Set(), agents: [] }
 const bodyMemory = () =>
-  new OpenUploads(new Quota(bodyBytes)).hold({ principal, owner: principal.id }, () => {})
+  new OpenTransfers(new Quota(bodyBytes)).begin({ principal, owner: principal.id }, () => {})
 
 const textOf = ({ parts }: SharedBytes) => Buffer.concat(parts).toString()
 

@@ -5,7 +5,7 @@ import { afterAll, expect, it } from 'vitest'
 import { bodyBytes } from '../../../../../src/front/limits/bounds.js'
 import { Quota } from '../../../../../src/base/quota.js'
 import { ImportStage } from '../../../../../src/front/http/import/stage.js'
-import { OpenUploads } from '../../../../../src/front/limits/uploads.js'
+import { OpenTransfers } from '../../../../../src/front/limits/transfers.js'
 import type { Principal } from '../../../../../src/front/routes/route.js'
 import type { CheckedRecords } from '../../../../../src/protocol/import-messages.js'
 import { stagePart } from '../../../../../workers/import/part.js'
@@ -43,7 +43,7 @@ function record(seq: number, text: string): StoredRecord {
 async function partsOf(stage: ImportStage): Promise<CheckedRecords[]> {
   const parts: CheckedRecords[] = []
   const principal: Principal = { id: 'key', scopes: new Set(), agents: [] }
-  const memory = new OpenUploads(new Quota(bodyBytes)).hold({ principal, owner: principal.id }, () => {})
+  const memory = new OpenTransfers(new Quota(bodyBytes)).begin({ principal, owner: principal.id }, () => {})
   for await (const found of stage.parts(memory)) parts.push(found)
   return parts
 }

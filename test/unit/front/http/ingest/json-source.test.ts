@@ -3,7 +3,7 @@ import { bodyOf, type BodySource } from '../../../../../src/front/http/ingest/ar
 import { JsonBody } from '../../../../../src/front/http/ingest/json-source.js'
 import type { BodyPart } from '../../../../../src/front/http/body-queue.js'
 
-const memory = { add: () => true, release: () => {} }
+const memory = { reserve: () => true, release: () => {} }
 const LINE_BYTES_MAX = 40
 
 function bodyIn(parts: readonly string[]): BodySource {

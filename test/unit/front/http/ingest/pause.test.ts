@@ -8,7 +8,7 @@ import { Exchange } from '../../../../../src/front/http/exchange.js'
 import { FrontSlices } from '../../../../../src/front/http/front-turn.js'
 import { IngestReceiver } from '../../../../../src/front/http/ingest/receiver.js'
 import { lineSource } from '../../../../../src/front/http/ingest/source.js'
-import { OpenUploads } from '../../../../../src/front/limits/uploads.js'
+import { OpenTransfers } from '../../../../../src/front/limits/transfers.js'
 import type { HttpResponse } from '../../../../../src/front/engine/http-listener.js'
 import type { Outcome } from '../../../../../src/protocol/messages.js'
 import type { IngestOptions, IngestRequest } from '../../../../../src/front/routes/route.js'
@@ -58,7 +58,7 @@ function slowIngest(options: Partial<IngestOptions>) {
     options: { gzip: false, onError: 'skip', ...options },
     source: { kind: 'lines' },
   }
-  const parts = { shards, slices: new FrontSlices(), uploads: new OpenUploads(new Quota(bodyBytes)) }
+  const parts = { shards, slices: new FrontSlices(), transfers: new OpenTransfers(new Quota(bodyBytes)) }
   const onError = (error: unknown) => calls.push(String(error))
   new IngestReceiver({
     ...parts,

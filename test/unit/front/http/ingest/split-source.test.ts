@@ -6,7 +6,7 @@ import { fieldOf, fieldSteps } from '../../../../../src/strand/field-path.js'
 import { fc } from '../../../../support/fast-check.js'
 
 const slices = new FrontSlices()
-const memory = { add: () => true, release: () => {}, reserve: async () => undefined }
+const memory = { reserve: () => true, release: () => {}, reserveWhenFree: async () => undefined }
 
 /** The lines of a body in parts of `partBytes`; or its error. */
 async function split(

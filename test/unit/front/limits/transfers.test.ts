@@ -4,8 +4,7 @@ import type { Refusal } from '../../../../src/base/errors.js'
 import { bodyBytes } from '../../../../src/front/limits/bounds.js'
 import { Quota } from '../../../../src/base/quota.js'
 import { GatheredBytes } from '../../../../src/base/gathered-bytes.js'
-import { MemoryTurns } from '../../../../src/front/limits/memory-turns.js'
-import { OpenUploads } from '../../../../src/front/limits/uploads.js'
+import { MemoryTurns, OpenTransfers } from '../../../../src/front/limits/transfers.js'
 import type { Principal } from '../../../../src/front/routes/route.js'
 
 const MEBIBYTE = 1 << 20
@@ -13,52 +12,52 @@ const perPrincipal = limits.bodyBytesPerPrincipalMax / MEBIBYTE
 const total = limits.bodyBytesInMemoryMax / MEBIBYTE
 const spare = limits.bodyMemorySpareBytes / MEBIBYTE
 
-/** Open uploads, each with the refusals that ended it. */
-function uploads() {
-  const open = new OpenUploads(new Quota(bodyBytes))
+/** Open transfers, each with the refusals that ended it. */
+function transfers() {
+  const open = new OpenTransfers(new Quota(bodyBytes))
   return {
     open,
     hold: (id: string) => {
       const ends: Refusal[] = []
       const principal: Principal = { id, scopes: new Set(), agents: [] }
-      return { upload: open.hold({ principal, owner: id }, (refusal) => ends.push(refusal)), ends }
+      return { upload: open.begin({ principal, owner: id }, (refusal) => ends.push(refusal)), ends }
     },
   }
 }
 
 /** Adds bodies of 8 MiB until one is refused. @returns how many were accepted */
-function fill(hold: ReturnType<typeof uploads>['hold'], id: string): number {
-  for (let count = 0; ; count++) if (!hold(id).upload.add(8 * MEBIBYTE)) return count
+function fill(hold: ReturnType<typeof transfers>['hold'], id: string): number {
+  for (let count = 0; ; count++) if (!hold(id).upload.reserve(8 * MEBIBYTE)) return count
 }
 
 // 350 batches of 8 MB that never ended took 2.5 GB.
 describe('the memory of bodies', () => {
   it('is limited per principal: only the body that exceeds the limit is ended, once', () => {
-    const { hold } = uploads()
+    const { hold } = transfers()
     const first = hold('a')
-    expect(first.upload.add(8 * MEBIBYTE)).toBe(true)
+    expect(first.upload.reserve(8 * MEBIBYTE)).toBe(true)
     expect(fill(hold, 'a')).toBe(perPrincipal / 8 - 1)
     const exceeding = hold('a')
-    expect([exceeding.upload.add(1), exceeding.upload.add(1)]).toEqual([false, false])
+    expect([exceeding.upload.reserve(1), exceeding.upload.reserve(1)]).toEqual([false, false])
     expect(exceeding.ends).toMatchObject([{ code: 'overloaded', retryAfterSecs: 1 }])
     expect(first.ends).toEqual([])
-    expect(hold('b').upload.add(8 * MEBIBYTE)).toBe(true)
+    expect(hold('b').upload.reserve(8 * MEBIBYTE)).toBe(true)
   })
 
   it('is limited in total', () => {
-    const { hold } = uploads()
+    const { hold } = transfers()
     const counts = Array.from({ length: total / perPrincipal }, (_none, n) => fill(hold, `p${n}`))
     expect(counts).toEqual(counts.map(() => perPrincipal / 8))
     expect(fill(hold, 'another')).toBe(0)
   })
 
   it('is released in parts, and completely when the upload is released', () => {
-    const { hold } = uploads()
+    const { hold } = transfers()
     const { upload } = hold('a')
-    upload.add(perPrincipal * MEBIBYTE)
+    upload.reserve(perPrincipal * MEBIBYTE)
     upload.release(8 * MEBIBYTE)
     const other = hold('a')
-    expect([other.upload.add(8 * MEBIBYTE), other.upload.add(1)]).toEqual([true, false])
+    expect([other.upload.reserve(8 * MEBIBYTE), other.upload.reserve(1)]).toEqual([true, false])
     other.upload.finish()
     upload.finish()
     upload.finish()
@@ -68,18 +67,18 @@ describe('the memory of bodies', () => {
   it('has no entry for an owner whose bodies have no bytes', () => {
     const owners: string[] = []
     const holdings = { total: 0, change: (owner: string) => owners.push(owner) > 0 }
-    const open = new OpenUploads(new Quota({}, holdings))
+    const open = new OpenTransfers(new Quota({}, holdings))
     const principal: Principal = { id: 'a', scopes: new Set(), agents: [] }
-    expect(open.hold({ principal, owner: 'a' }, () => {}).add(0)).toBe(true)
+    expect(open.begin({ principal, owner: 'a' }, () => {}).reserve(0)).toBe(true)
     expect(owners).toEqual([])
   })
 
   it('does not count further bytes of an ended body', () => {
-    const { open, hold } = uploads()
+    const { open, hold } = transfers()
     const { upload, ends } = hold('a')
     open.endPrincipal('a')
     expect(ends).toMatchObject([{ code: 'unauthorized' }])
-    expect(upload.add(1)).toBe(false)
+    expect(upload.reserve(1)).toBe(false)
     upload.finish()
     expect(fill(hold, 'a')).toBe(perPrincipal / 8)
   })
@@ -90,16 +89,16 @@ describe('memory that is reserved', () => {
   const isCancelled = () => false
 
   it('is given in order of arrival when other bodies of the owner release theirs', async () => {
-    const { hold } = uploads()
+    const { hold } = transfers()
     const { upload: first } = hold(owner)
-    expect(await first.reserve((perPrincipal - spare) * MEBIBYTE, isCancelled)).toBeUndefined()
+    expect(await first.reserveWhenFree((perPrincipal - spare) * MEBIBYTE, isCancelled)).toBeUndefined()
     const order: number[] = []
     const waiting = [8, 1, 7].map(async (mebibytes, n) => {
       const { upload } = hold(owner)
-      expect(await upload.reserve(mebibytes * MEBIBYTE, isCancelled)).toBeUndefined()
+      expect(await upload.reserveWhenFree(mebibytes * MEBIBYTE, isCancelled)).toBeUndefined()
       order.push(n)
     })
-    expect(await hold('b').upload.reserve(8 * MEBIBYTE, isCancelled)).toBeUndefined()
+    expect(await hold('b').upload.reserveWhenFree(8 * MEBIBYTE, isCancelled)).toBeUndefined()
     first.release(4 * MEBIBYTE)
     await Promise.resolve()
     expect(order).toEqual([])
@@ -110,43 +109,43 @@ describe('memory that is reserved', () => {
   })
 
   it('is given as soon as other owners release the memory of all', async () => {
-    const { hold } = uploads()
+    const { hold } = transfers()
     const others = Array.from({ length: total / perPrincipal }, (_none, n) => hold(`p${n}`).upload)
-    for (const upload of others) upload.add(perPrincipal * MEBIBYTE)
+    for (const upload of others) upload.reserve(perPrincipal * MEBIBYTE)
     const { upload } = hold(owner)
-    const reserved = upload.reserve(MEBIBYTE, isCancelled)
+    const reserved = upload.reserveWhenFree(MEBIBYTE, isCancelled)
     others[0]?.finish()
     expect(await reserved).toBeUndefined()
   })
 
   // Three large requests took so much that those that would have waited could not arrive, and were refused.
   it('leaves enough for requests that arrive and wait', async () => {
-    const { hold } = uploads()
+    const { hold } = transfers()
     const { upload } = hold(owner)
-    expect(await upload.reserve((perPrincipal - spare - 1) * MEBIBYTE, isCancelled)).toBeUndefined()
+    expect(await upload.reserveWhenFree((perPrincipal - spare - 1) * MEBIBYTE, isCancelled)).toBeUndefined()
     const { upload: next } = hold(owner)
-    expect(next.add((spare / 2) * MEBIBYTE)).toBe(true)
-    const reserved = next.reserve(2 * MEBIBYTE, isCancelled)
+    expect(next.reserve((spare / 2) * MEBIBYTE)).toBe(true)
+    const reserved = next.reserveWhenFree(2 * MEBIBYTE, isCancelled)
     expect(fill(hold, owner)).toBe(spare / 16)
     upload.finish()
     expect(await reserved).toBeUndefined()
   })
 
   it('is refused if too many wait, and not given to a cancelled upload', async () => {
-    const { hold } = uploads()
+    const { hold } = transfers()
     const { upload } = hold(owner)
-    upload.add(perPrincipal * MEBIBYTE)
+    upload.reserve(perPrincipal * MEBIBYTE)
     let isEnded = false
     const waiting = Array.from({ length: limits.bodyMemoryQueueMax }, (_none, n) => {
-      return hold(owner).upload.reserve(MEBIBYTE / 2, () => n === 0 && isEnded)
+      return hold(owner).upload.reserveWhenFree(MEBIBYTE / 2, () => n === 0 && isEnded)
     })
-    expect(await hold(owner).upload.reserve(1, isCancelled)).toMatchObject({
+    expect(await hold(owner).upload.reserveWhenFree(1, isCancelled)).toMatchObject({
       code: 'overloaded',
       retryAfterSecs: 1,
     })
     // A cancelled upload does not take the place of another one, also before the next look at the queue.
     isEnded = true
-    const next = hold(owner).upload.reserve(MEBIBYTE / 2, isCancelled)
+    const next = hold(owner).upload.reserveWhenFree(MEBIBYTE / 2, isCancelled)
     upload.finish()
     expect(await waiting[0]).toMatchObject({ code: 'overloaded' })
     expect(await Promise.all([...waiting.slice(1), next])).toEqual(waiting.map(() => undefined))
@@ -155,15 +154,15 @@ describe('memory that is reserved', () => {
 
   // uWebSockets.js delivered 3 MiB of each of ten requests; the two that ran ended, and no other could begin.
   it('is refused if those that wait hold so much that none could have its turn', async () => {
-    const { hold } = uploads()
+    const { hold } = transfers()
     const { upload: running } = hold(owner)
-    expect(await running.reserve((perPrincipal - spare - 1) * MEBIBYTE, isCancelled)).toBeUndefined()
+    expect(await running.reserveWhenFree((perPrincipal - spare - 1) * MEBIBYTE, isCancelled)).toBeUndefined()
     const waiting = [0, 1].map(() => hold(owner).upload)
-    const reserved = waiting.map((upload) => upload.reserve(2 * MEBIBYTE, isCancelled))
-    for (const upload of waiting) upload.add((spare / 2) * MEBIBYTE)
+    const reserved = waiting.map((upload) => upload.reserveWhenFree(2 * MEBIBYTE, isCancelled))
+    for (const upload of waiting) upload.reserve((spare / 2) * MEBIBYTE)
     const { upload: late } = hold(owner)
-    late.add(1)
-    expect(await late.reserve(MEBIBYTE, isCancelled)).toMatchObject({ code: 'overloaded' })
+    late.reserve(1)
+    expect(await late.reserveWhenFree(MEBIBYTE, isCancelled)).toMatchObject({ code: 'overloaded' })
     late.finish()
     running.finish()
     expect(await Promise.all(reserved)).toEqual([undefined, undefined])
@@ -176,7 +175,7 @@ describe('memory that is reserved', () => {
     const filled = (perPrincipal - spare) * MEBIBYTE
     bytes.reserve(owner, filled)
     const reserve = () =>
-      turns.reserve({ owner, bytes: 1, heldBytes: () => 0, isCancelled, onTaken: () => {} })
+      turns.reserveWhenFree({ owner, bytes: 1, heldBytes: () => 0, isCancelled, onReserved: () => {} })
     const waiting = [reserve(), reserve(), reserve()]
     for (const released of [1, 1, 0]) {
       nowMs += limits.bodyMemoryWaitMs - 1
@@ -195,8 +194,14 @@ describe('memory that is reserved', () => {
     for (let n = 0; n < total / perPrincipal; n++) bytes.reserve(`p${n}`, perPrincipal * MEBIBYTE)
     const order: string[] = []
     const reserved = ['p0', 'p0', 'p0', 'p1', 'p2'].map((of) => {
-      const onTaken = () => order.push(of)
-      return turns.reserve({ owner: of, bytes: MEBIBYTE, heldBytes: () => 0, isCancelled, onTaken })
+      const onReserved = () => order.push(of)
+      return turns.reserveWhenFree({
+        owner: of,
+        bytes: MEBIBYTE,
+        heldBytes: () => 0,
+        isCancelled,
+        onReserved,
+      })
     })
     for (const of of ['p0', 'p1', 'p2']) bytes.release(of, (spare + 2) * MEBIBYTE)
     turns.next()
@@ -207,14 +212,14 @@ describe('memory that is reserved', () => {
   })
 
   it('covers what is added afterwards, and is released when less is kept', async () => {
-    const { hold } = uploads()
+    const { hold } = transfers()
     const { upload } = hold(owner)
-    upload.add(MEBIBYTE)
-    expect(await upload.reserve(7 * MEBIBYTE, isCancelled)).toBeUndefined()
+    upload.reserve(MEBIBYTE)
+    expect(await upload.reserveWhenFree(7 * MEBIBYTE, isCancelled)).toBeUndefined()
     expect(fill(hold, owner)).toBe(perPrincipal / 8 - 1)
-    expect(upload.add(7 * MEBIBYTE)).toBe(true)
+    expect(upload.reserve(7 * MEBIBYTE)).toBe(true)
     upload.release(8 * MEBIBYTE)
-    expect(hold(owner).upload.add(1)).toBe(false)
+    expect(hold(owner).upload.reserve(1)).toBe(false)
     upload.keep(0)
     expect(fill(hold, owner)).toBe(1)
   })
@@ -222,10 +227,10 @@ describe('memory that is reserved', () => {
 
 describe('gathered bytes', () => {
   it('count the allocated memory, and release it when they are taken', () => {
-    const { hold } = uploads()
+    const { hold } = transfers()
     const counted: number[] = []
     const memory = {
-      add: (bytes: number) => counted.push(bytes) > 0,
+      reserve: (bytes: number) => counted.push(bytes) > 0,
       release: (bytes: number) => void counted.push(-bytes),
     }
     const gathered = new GatheredBytes({ memory, bytesMax: 5_000 })
