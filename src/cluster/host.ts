@@ -1,9 +1,8 @@
 import type { Refusal } from '../base/errors.js'
-import type { Calls } from '../dispatch/calls.js'
-import type { GateLook, RemoteLogin } from '../dispatch/duties/remote-gate.js'
 import type { ServerLog } from '../dispatch/duties/server-log.js'
 import type { TicketUse } from '../front/http/streams/tickets.js'
 import type { Principal } from '../front/routes/route.js'
+import type { LoginCalls } from '../protocol/login-permits.js'
 import type { ReadCall } from '../protocol/reader-tasks.js'
 import type { ServerInfo } from '../wire/server.js'
 
@@ -35,12 +34,10 @@ export interface Call<Request, Reply> {
 }
 
 /** Calls of a front to the main thread of another node. */
-export interface NodeCalls {
+export interface NodeCalls extends LoginCalls {
   ticketRedeem: Call<{ ticket: string; use: TicketUse }, Principal | undefined>
   ticketHold: Call<{ ticket: string; principal: Principal; hold: number }, void>
   ticketRelease: Call<number, void>
-  /** Runs a sign-in through the gate, which calls back with the number of the attempt. */
-  login: Call<RemoteLogin, Refusal | undefined>
   mailWaits: Call<undefined, void>
   /** A long read, run by the reader pool of the called thread. */
   read: Call<ReadCall, unknown>
@@ -51,14 +48,8 @@ export interface NodeCalls {
   lose: Call<{ shard: number; reason: string }, void>
 }
 
-/** Calls of a node to a front of another node. */
-export interface PeerCalls {
-  look: Call<number, GateLook>
-  verify: Call<number, void>
-}
-
 /** A front whose calls the server answers. */
-export interface CallingFront extends Pick<Calls<NodeCalls, PeerCalls>, 'call'> {
+export interface CallingFront {
   /** Reports a fatal error of the front. */
   failed(error: Error): void
 }

@@ -5,7 +5,7 @@ import type { Logger } from '../base/log.js'
 import { pooledRandom } from '../base/random.js'
 import type { DataDirectory } from '../data/directory.js'
 import { authorityPublicKey } from '../data/license-authority.js'
-import { LoginGate } from '../dispatch/duties/login-gate.js'
+import { LoginGate } from '../front/http/auth/login-gate.js'
 import { ShardedOutbox } from '../dispatch/duties/mail-outbox.js'
 import { PasswordPool } from '../dispatch/pools/password-pool.js'
 import type { Shards } from '../dispatch/links/shards.js'
@@ -18,7 +18,6 @@ import type { AuthServices } from './auth.js'
 /** The services of the auth add-on that the main thread provides to all fronts. */
 export interface MainAuthServices extends AuthServices {
   passwords: PasswordPool
-  gate: LoginGate
   /** The description of the license for the audit strand. */
   licenseStatus: LicenseAudit
   /** Sends queued mails. */

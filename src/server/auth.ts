@@ -10,7 +10,6 @@ import type { Config } from '../settings/config.js'
 import type { OauthConfig } from '../settings/oauth.js'
 import { answersContainTokens } from '../settings/open-modes.js'
 import type { DataDirectory } from '../data/directory.js'
-import type { LoginGate } from '../dispatch/duties/login-gate.js'
 import type { PasswordPool } from '../dispatch/pools/password-pool.js'
 import type { RequestShard } from '../dispatch/links/shard-link.js'
 import type { Shards } from '../dispatch/links/shards.js'
@@ -20,6 +19,7 @@ import { UserTokens } from '../front/http/auth/tokens.js'
 import type { AuthHandling } from '../front/http/handling.js'
 import type { StreamHub } from '../front/http/streams/hub.js'
 import type { OpenTransfers } from '../front/limits/transfers.js'
+import type { LoginPermits } from '../protocol/login-permits.js'
 import type { AuthRules, KeyEpochs, Revocation } from '../protocol/auth-messages.js'
 import type { OauthFlow, PasskeyCeremonies } from '../front/routes/auth-route.js'
 
@@ -54,7 +54,7 @@ export interface AuthSurroundings {
 /** The services of the auth add-on that the main thread provides to all fronts. */
 export interface AuthServices {
   passwords: Pick<PasswordPool, 'hash' | 'verify'>
-  gate: Pick<LoginGate, 'run'>
+  gate: LoginPermits
   license: License | undefined
   mailOn: boolean
   /** A mail was added to the outbox. */

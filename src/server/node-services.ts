@@ -2,7 +2,6 @@ import type { Logger } from '../base/log.js'
 import { Peers } from '../cluster/links/peers.js'
 import { routedGate, routedReaders, routedTickets } from '../cluster/links/routed.js'
 import type { ClusterNode } from '../cluster/node/node.js'
-import type { LoginGate } from '../dispatch/duties/login-gate.js'
 import type { ShardThreads } from '../dispatch/threads/shard-threads.js'
 import { logAgent } from '../strand/organism-id.js'
 import type { AuthServices } from './auth.js'
@@ -29,7 +28,7 @@ export function clusterReach({ cluster, parts, log }: { cluster: ClusterNode; pa
       readers: routedReaders(readers, routes),
       tickets: routedTickets(tickets, { node: cluster.name, apiKeys, peers, failed }),
     },
-    auth: (own: AuthServices & { gate: LoginGate }): AuthServices => ({
+    auth: (own: AuthServices): AuthServices => ({
       ...own,
       gate: routedGate(own.gate, routes),
       onMail() {

@@ -12,7 +12,7 @@ import { linkFull, ShardRelay } from './shard-relay.js'
 import type { LinkSockets } from './sockets.js'
 import type { LeaseMemory } from '../../protocol/lease-memory.js'
 import { isToOwner, type NodeId, type ToFront, type ToOwner } from '../../protocol/link-messages.js'
-import type { CallingFront, HostStatus, NodeCalls, PeerCalls } from '../host.js'
+import type { CallingFront, HostStatus, NodeCalls } from '../host.js'
 
 /** Dependencies of the owner's side of links. */
 export interface LinkOwnerParts {
@@ -101,7 +101,7 @@ class OwnerLink {
   readonly #parts: LinkOwnerParts
   readonly #front: number
   readonly #link: Link
-  readonly #calls: Calls<NodeCalls, PeerCalls>
+  readonly #calls: Calls<NodeCalls, object>
   readonly #relays = new Map<number, ShardRelay>()
   readonly #ended: () => void
   readonly #closing = new AbortController()
@@ -123,7 +123,7 @@ class OwnerLink {
       closed: (reason) => this.#closed(reason),
     })
     const failed = (error: Error) => this.close(error.message)
-    const handlers = parts.calls(() => ({ call: this.#calls.call, failed }), this.#closing.signal)
+    const handlers = parts.calls(() => ({ failed }), this.#closing.signal)
     this.#calls = new Calls((message, _transfer, caller) => this.#sendCall(message, caller), {
       ...handlers,
       // A front that sends invalid data only breaks its own link.

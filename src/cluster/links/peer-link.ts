@@ -4,7 +4,6 @@ import { limits } from '../../base/limits/limits.js'
 import { machineClock } from '../../base/clock.js'
 import { build } from '../../base/version.js'
 import { Calls } from '../../dispatch/calls.js'
-import { RemoteGate } from '../../dispatch/duties/remote-gate.js'
 import type { ShardConnection } from '../../dispatch/links/shard-connection.js'
 import type { ShardLink } from '../../dispatch/links/shard-link.js'
 import type { LinkMessage } from './framing.js'
@@ -13,7 +12,7 @@ import { connectLink, type LinkSockets } from './sockets.js'
 import { LeaseMemory } from '../../protocol/lease-memory.js'
 import { isToFront, type NodeId, type ToFront, type ToOwner } from '../../protocol/link-messages.js'
 import { ShardMemory } from '../../protocol/shard-memory.js'
-import type { NodeCalls, PeerCalls, PeerAddress, PeerNotices } from '../host.js'
+import type { NodeCalls, PeerAddress, PeerNotices } from '../host.js'
 
 /** Receives the events of a link. */
 interface PeerLinkListener {
@@ -59,8 +58,7 @@ export class PeerLink {
   readonly #listener: PeerLinkListener
   readonly #link: Link
   readonly #lease = new LeaseMemory(undefined, machineClock, () => this.#leaseRefusal())
-  readonly #calls: Calls<PeerCalls, NodeCalls>
-  readonly gate: RemoteGate
+  readonly #calls: Calls<object, NodeCalls>
   /** The current threads, by their shards. */
   readonly #threads = new Map<number, PeerThread>()
   /** These threads, and replaced ones whose notices are still being processed. */
@@ -90,11 +88,7 @@ export class PeerLink {
       message: (message) => this.#message(message),
       closed: (reason) => this.#closed(reason),
     })
-    this.#calls = new Calls((message) => this.#send({ kind: 'call', message }), {
-      look: (attempt) => this.gate.look(attempt),
-      verify: (attempt) => this.gate.verify(attempt),
-    })
-    this.gate = new RemoteGate((login) => this.call('login', login))
+    this.#calls = new Calls((message) => this.#send({ kind: 'call', message }), {})
     const [from, to] = [nodeIdOf(parts.own), nodeIdOf(parts.peer)]
     this.#sendUrgent({ kind: 'hello', version: build, from, to })
     this.#pings = setInterval(() => this.#ping(), limits.linkPingMs)
@@ -117,7 +111,7 @@ export class PeerLink {
   }
 
   /** Calls the main thread of the other node. */
-  readonly call: Calls<PeerCalls, NodeCalls>['call'] = async (name, request) => {
+  readonly call: Calls<object, NodeCalls>['call'] = async (name, request) => {
     if (this.#isOver) throw new RefusedError(noLink)
     return this.#calls.call(name, request)
   }

@@ -1,7 +1,7 @@
 import { auditAgent } from '../../strand/organism-id.js'
 import { refuse, RefusedError } from '../../base/errors.js'
-import type { LoginGate } from '../../dispatch/duties/login-gate.js'
 import type { ReaderPool } from '../../dispatch/pools/reader-pool.js'
+import { type LoginPermits, remotePermits } from '../../protocol/login-permits.js'
 import type { Readers } from '../../protocol/reader-tasks.js'
 import type { ShardThreads } from '../../dispatch/threads/shard-threads.js'
 import type { ApiKeys } from '../../front/http/auth/api-keys.js'
@@ -59,16 +59,11 @@ export function routedReaders(own: ReaderPool, routes: Routes): Readers {
  * Sign-ins, through the gate of the node that owns the audit strand, so that attempts are counted in one
  * place.
  */
-export function routedGate(own: LoginGate, routes: Routes): Pick<LoginGate, 'run'> {
+export function routedGate(own: LoginPermits, routes: Routes): LoginPermits {
   return {
-    async run(key, attempt) {
-      try {
-        const owner = await ownerOf(routes.threads.shards.shardOf(auditAgent), routes)
-        return owner === 'own' ? await own.run(key, attempt) : await owner.gate.run(key, attempt)
-      } catch (error) {
-        if (error instanceof RefusedError) return error.refusal
-        throw error
-      }
+    async enter(key) {
+      const owner = await ownerOf(routes.threads.shards.shardOf(auditAgent), routes)
+      return owner === 'own' ? own.enter(key) : remotePermits(owner.call).enter(key)
     },
   }
 }

@@ -1,3 +1,4 @@
+import type { LoginPermits } from '../../protocol/login-permits.js'
 import type { DeviceClaim } from '../../auth/device-token.js'
 import type { TokenClaims } from '../../auth/jwt.js'
 import type { PublicJwk } from '../../auth/jwt-key.js'
@@ -81,8 +82,8 @@ export interface AuthContext {
   change(request: AuthRequest, change: Change): Promise<AuthAnswer | Refusal>
   lookUp(request: AuthRequest, lookup: Lookup): Promise<AuthAnswer | Refusal>
   passwords: Passwords
-  /** Runs a password login, so that parallel logins do not guess more often than the lockout allows. */
-  attempt<State, Value>(key: string, attempt: PasswordAttempt<State, Value>): Promise<Value | Refusal>
+  /** The turn of a password login: parallel logins do not guess more often than the lockout allows. */
+  enter: LoginPermits['enter']
   tokens: TokenIssuer
   passkeys: PasskeyCeremonies | undefined
   oauth: OauthFlow
@@ -111,14 +112,6 @@ export interface Passwords {
   hash(password: string): Promise<string | Refusal>
   /** Without a hash, takes as long and does not match. */
   verify(password: string, encoded: string | undefined): Promise<Verification | Refusal>
-}
-
-/** One guess at a password (src/dispatch/duties/login-gate.ts). */
-export interface PasswordAttempt<State, Value> {
-  look(): Promise<
-    { kind: 'open'; failures: number; state: State } | { kind: 'answered'; answer: Value | Refusal }
-  >
-  verify(state: State): Promise<Value | Refusal>
 }
 
 /** Issues tokens of users and publishes their signing keys. */

@@ -1,7 +1,7 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { License } from '../../auth/license.js'
 import type { Refusal } from '../../base/errors.js'
-import type { Call, NodeCalls, PeerCalls, PeerNotices } from '../../cluster/host.js'
+import type { Call, NodeCalls, PeerNotices } from '../../cluster/host.js'
 import type { BoundsMemory } from '../../front/limits/bounds.js'
 import type { FrontFigures } from '../../front/metrics/request-counts.js'
 import type { HashTask, Verification, VerifyTask } from '../../protocol/password-tasks.js'
@@ -48,7 +48,7 @@ export interface MainCalls extends NodeCalls {
   failed: Call<string, void>
 }
 
-export interface FrontCalls extends PeerCalls {
+export interface FrontCalls {
   /** Joins the new thread of a shard; answered after the front has loaded the shard's state. */
   join: Call<{ shard: number; port: MessagePort; memory: SharedArrayBuffer; term: number }, void>
   /** Stops sending to the thread of a shard, which is about to leave this node. */

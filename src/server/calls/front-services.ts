@@ -1,6 +1,6 @@
 import { steadyClock } from '../../base/clock.js'
 import type { Calls } from '../../dispatch/calls.js'
-import type { RemoteGate } from '../../dispatch/duties/remote-gate.js'
+import { remotePermits } from '../../protocol/login-permits.js'
 import type { Readers } from '../../protocol/reader-tasks.js'
 import type { ApiKeys } from '../../front/http/auth/api-keys.js'
 import { sharedAnswer } from '../../front/http/shared-answer.js'
@@ -59,7 +59,6 @@ export function remoteTickets(
 
 export function remoteAuthServices(
   { call }: MainClient,
-  gate: RemoteGate,
   { license, mailOn }: NonNullable<FrontWorkerData['auth']>,
 ): AuthServices {
   return {
@@ -67,7 +66,7 @@ export function remoteAuthServices(
       hash: (task) => call('hashPassword', task),
       verify: (task) => call('verifyPassword', task),
     },
-    gate,
+    gate: remotePermits(call),
     license,
     mailOn,
     onMail: () => void call('mailWaits', undefined).catch(() => undefined),

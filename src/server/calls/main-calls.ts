@@ -2,6 +2,7 @@ import { refuse, type Refusal } from '../../base/errors.js'
 import type { CallingFront } from '../../cluster/host.js'
 import type { Handlers } from '../../dispatch/calls.js'
 import { CallReply } from '../../protocol/call-reply.js'
+import { type LoginCalls, loginCalls } from '../../protocol/login-permits.js'
 import { memoryOf } from '../../otlp/tasks.js'
 import type { Principal } from '../../front/routes/route.js'
 import type { AuthServices } from '../auth.js'
@@ -22,7 +23,7 @@ const unknownKey = refuse('unauthorized', 'Unknown key')
 
 /**
  * Handlers for the calls of one front, run in the main thread.
- * @param ended aborts when the front has ended while the process continues; its tickets are released then
+ * @param ended aborts when the front has ended while the process continues; its tickets and logins are released then
  */
 export function mainCalls(
   { parts, services, auth }: MainCallParts,
@@ -58,7 +59,7 @@ export function mainCalls(
       holds.get(hold)?.()
       holds.delete(hold)
     },
-    ...authCalls(auth, front),
+    ...authCalls(auth, ended),
     readersFull: () => readers.isFull(),
     read: async (call) => new CallReply(await readers.run(call), { caller: call.caller }),
     async otlpDecode(call) {
@@ -76,23 +77,11 @@ export function mainCalls(
   }
 }
 
-type AuthCalls = Pick<Handlers<MainCalls>, 'login' | 'hashPassword' | 'verifyPassword' | 'mailWaits'>
+type AuthCalls = Pick<Handlers<MainCalls>, keyof LoginCalls | 'hashPassword' | 'verifyPassword' | 'mailWaits'>
 
-function authCalls(auth: AuthServices | undefined, front: () => CallingFront): AuthCalls {
+function authCalls(auth: AuthServices | undefined, gone: AbortSignal | undefined): AuthCalls {
   return {
-    async login({ key, attempt }) {
-      if (auth === undefined) return noAuth
-      return auth.gate.run<undefined, undefined>(key, {
-        async look() {
-          const look = await front().call('look', attempt)
-          return look.kind === 'open' ? { ...look, state: undefined } : { ...look, answer: undefined }
-        },
-        async verify() {
-          await front().call('verify', attempt)
-          return undefined
-        },
-      })
-    },
+    ...loginCalls(auth?.gate ?? { enter: async () => noAuth }, gone),
     hashPassword: (task) => auth?.passwords.hash(task) ?? noAuth,
     verifyPassword: (task) => auth?.passwords.verify(task) ?? noAuth,
     mailWaits: () => auth?.onMail(),

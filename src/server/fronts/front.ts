@@ -5,7 +5,6 @@ import { limits } from '../../base/limits/limits.js'
 import { createLogger, type Logger } from '../../base/log.js'
 import { Peers } from '../../cluster/links/peers.js'
 import { Calls, type Handlers } from '../../dispatch/calls.js'
-import { RemoteGate } from '../../dispatch/duties/remote-gate.js'
 import type { ShardConnection } from '../../dispatch/links/shard-connection.js'
 import { Shards } from '../../dispatch/links/shards.js'
 import { ApiKeySync } from '../../front/http/auth/api-key-sync.js'
@@ -72,7 +71,6 @@ async function makeFront(given: FrontWorkerData, { calls, log }: FrontOwn) {
     stageFolder: given.stageFolder,
     tickets: (apiKeys) => remoteTickets(calls, apiKeys, failed),
   })
-  const gate = new RemoteGate((login) => calls.call('login', login))
   const directory = { masterSeed: Buffer.from(given.masterSeed), tokenEra: given.tokenEra }
   const auth =
     given.auth === undefined
@@ -81,7 +79,7 @@ async function makeFront(given: FrontWorkerData, { calls, log }: FrontOwn) {
           ...parts,
           directory,
           log,
-          services: remoteAuthServices(calls, gate, given.auth),
+          services: remoteAuthServices(calls, given.auth),
         })
   const readOnly = () => status.readOnly
   shards.isReadOnly = readOnly
@@ -100,7 +98,7 @@ async function makeFront(given: FrontWorkerData, { calls, log }: FrontOwn) {
     log,
   })
   const peers = new Peers({ links: shards.links, log })
-  return { given, log, calls, shards, parts, gate, keys, routes, handling, peers, http: noHttp() }
+  return { given, log, calls, shards, parts, keys, routes, handling, peers, http: noHttp() }
 }
 
 /** Dependencies of a front beside its worker data. */
@@ -122,8 +120,6 @@ function handlersOf(ready: () => Promise<Front>): Handlers<FrontCalls> {
     untilCurrent: async () => (await ready()).shards.untilCurrent(),
     peers: async (notices) => (await ready()).peers.follow(notices),
     listen: async ({ port }) => listenBeside(await ready(), port),
-    look: async (attempt) => (await ready()).gate.look(attempt),
-    verify: async (attempt) => (await ready()).gate.verify(attempt),
     async figures() {
       const { given, parts } = await ready()
       return figuresOf(given.front, parts)

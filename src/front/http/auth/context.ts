@@ -2,10 +2,10 @@ import { randomBytes } from 'node:crypto'
 import type { Clock } from '../../../base/clock.js'
 import { type Refusal, refuse } from '../../../base/errors.js'
 import { endAuthors, endUploads } from '../../../dispatch/ended-authors.js'
-import type { LoginGate } from '../../../dispatch/duties/login-gate.js'
 import type { PasswordPool } from '../../../dispatch/pools/password-pool.js'
 import type { Shards } from '../../../dispatch/links/shards.js'
 import type { AuthAnswer, AuthOutcome } from '../../../protocol/auth-messages.js'
+import type { LoginPermits } from '../../../protocol/login-permits.js'
 import type { Outcome } from '../../../protocol/messages.js'
 import { unexpected } from '../../routes/answers.js'
 import type { Principal } from '../../routes/route.js'
@@ -26,7 +26,7 @@ import { limits } from '../../../base/limits/limits.js'
 export interface AuthParts {
   shards: Shards
   passwords: Pick<PasswordPool, 'hash' | 'verify'>
-  gate: Pick<LoginGate, 'run'>
+  gate: LoginPermits
   tokens: TokenIssuer
   passkeys: PasskeyCeremonies | undefined
   oauth: OauthFlow
@@ -86,7 +86,7 @@ export function authContext(parts: AuthParts): AuthContext {
       verify: (password, encoded) =>
         passwords.verify({ password, ...(encoded !== undefined && { encoded }) }),
     },
-    attempt: (key, attempt) => gate.run(key, attempt),
+    enter: (key) => gate.enter(key),
   }
 }
 

@@ -72,31 +72,27 @@ export async function guessPassword(
   if (knownDevice !== undefined && 'code' in knownDevice) return knownDevice
   const device = knownDevice === undefined ? {} : { device: knownDevice }
   const queueKey = `${request.namespace.id}\0${email}\0${knownDevice?.deviceId ?? ''}`
-  return context.attempt<string | undefined, AuthAnswer>(queueKey, {
-    async look() {
+  const permit = await context.enter(queueKey)
+  if ('code' in permit) return permit
+  try {
+    for (;;) {
       const state = await context.lookUp(request, { kind: 'loginState', email, ...device })
-      if ('code' in state || state.kind !== 'loginState') {
-        return { kind: 'answered', answer: unexpectedAnswer(state) }
-      }
+      if ('code' in state || state.kind !== 'loginState') return unexpectedAnswer(state)
       const { lockedForMs, failures, passwordHash } = state
-      if (lockedForMs > 0) return { kind: 'answered', answer: lockedRefusal(lockedForMs) }
-      return { kind: 'open', failures, state: passwordHash }
-    },
-    async verify(passwordHash) {
-      const verification = await context.passwords.verify(password, passwordHash)
-      if ('code' in verification) return verification
-      const right = verification.matches && passwordHash !== undefined
-      if (!right) return context.change(request, { kind: 'loginFailed', email, ...device })
-      const { rehashed } = verification
-      const change = await guess.right({
-        passwordHash,
-        device: knownDevice,
-        ...(rehashed !== undefined && { rehashed }),
-      })
-      if ('code' in change) return change
-      return context.change(request, change)
-    },
-  })
+      if (lockedForMs > 0) return lockedRefusal(lockedForMs)
+      if (!(await permit.allows(failures))) continue
+      const verified = await context.passwords.verify(password, passwordHash)
+      if ('code' in verified) return verified
+      const { matches, rehashed } = verified
+      if (!matches || passwordHash === undefined)
+        return await context.change(request, { kind: 'loginFailed', email, ...device })
+      const right = { passwordHash, device: knownDevice, ...(rehashed !== undefined && { rehashed }) }
+      const change = await guess.right(right)
+      return 'code' in change ? change : await context.change(request, change)
+    }
+  } finally {
+    permit.end()
+  }
 }
 
 /**

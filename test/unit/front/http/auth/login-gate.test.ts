@@ -1,7 +1,42 @@
 import { describe, expect, it } from 'vitest'
-import { fc } from '../../../support/fast-check.js'
-import type { Refusal } from '../../../../src/base/errors.js'
-import { LoginGate, type LoginLook } from '../../../../src/dispatch/duties/login-gate.js'
+import { fc } from '../../../../support/fast-check.js'
+import type { Refusal } from '../../../../../src/base/errors.js'
+import { LoginGate } from '../../../../../src/front/http/auth/login-gate.js'
+import { loginCalls, type LoginPermits, remotePermits } from '../../../../../src/protocol/login-permits.js'
+
+type LoginLook<State, Answer> =
+  | { kind: 'open'; failures: number; state: State }
+  | { kind: 'answered'; answer: Answer }
+
+interface Attempt<State> {
+  look(): Promise<LoginLook<State, string>>
+  verify(state: State): Promise<string>
+}
+
+/** One attempt, as a login makes it. */
+async function login<State>(permits: LoginPermits, key: string, { look, verify }: Attempt<State>) {
+  const permit = await permits.enter(key)
+  if ('code' in permit) return permit
+  try {
+    for (;;) {
+      const found = await look()
+      if (found.kind === 'answered') return found.answer
+      if (await permit.allows(found.failures)) return await verify(found.state)
+    }
+  } finally {
+    permit.end()
+  }
+}
+
+/** The permits of a gate, as another thread or node uses them. */
+function remote(gate: LoginGate, gone?: AbortSignal): LoginPermits {
+  const { loginEnter, loginAllows, loginEnd } = loginCalls(gate, gone)
+  return remotePermits(async (name, request) => {
+    if (name === 'loginEnter' && typeof request === 'string') return loginEnter(request)
+    if (name === 'loginAllows' && typeof request === 'object') return loginAllows(request)
+    return typeof request === 'number' ? loginEnd(request) : expect.fail()
+  })
+}
 
 /** An account that counts failures like a shard, and whose comparisons the test ends. */
 class Account {
@@ -53,13 +88,13 @@ async function settle(): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve))
 }
 
-const answerOf = (login: string | Refusal) => (typeof login === 'string' ? login : login.code)
+const answerOf = (found: string | Refusal) => (typeof found === 'string' ? found : found.code)
 
 describe('LoginGate', () => {
   it('compares at most as many passwords in parallel as failures are allowed', async () => {
     const account = new Account(3)
     const gate = new LoginGate({ attemptsMax: 3 })
-    const logins = Array.from({ length: 10 }, (_none, name) => gate.run('a', account.attempt(name)))
+    const logins = Array.from({ length: 10 }, (_none, name) => login(gate, 'a', account.attempt(name)))
     await settle()
     expect(account.started).toEqual([0, 1, 2])
     for (const name of [1, 0, 2]) {
@@ -77,8 +112,8 @@ describe('LoginGate', () => {
     const account = new Account(5)
     account.failures = 4
     const gate = new LoginGate({ attemptsMax: 5 })
-    const first = gate.run('a', account.attempt(1))
-    const second = gate.run('a', account.attempt(2))
+    const first = login(gate, 'a', account.attempt(1))
+    const second = login(gate, 'a', account.attempt(2))
     await settle()
     expect(account.started).toEqual([1])
     account.end(1)
@@ -91,7 +126,7 @@ describe('LoginGate', () => {
     const account = new Account(2)
     account.failures = 1
     const gate = new LoginGate({ attemptsMax: 2 })
-    const logins = [1, 2, 3].map((name) => gate.run('a', account.attempt(name, true)))
+    const logins = [1, 2, 3].map((name) => login(gate, 'a', account.attempt(name, true)))
     await settle()
     expect(account.started).toEqual([1])
     account.end(1)
@@ -105,12 +140,12 @@ describe('LoginGate', () => {
   it('looks again when an attempt ends during a look', async () => {
     const gate = new LoginGate({ attemptsMax: 2 })
     const account = new Account(2)
-    const first = gate.run('a', account.attempt(1))
+    const first = login(gate, 'a', account.attempt(1))
     await settle()
     let finishLook = () => {}
     const looked: number[] = []
     const verify = account.attempt(2).verify
-    const second = gate.run('a', {
+    const second = login(gate, 'a', {
       verify,
       look: async (): Promise<LoginLook<number, string>> => {
         const { failures } = account
@@ -119,7 +154,7 @@ describe('LoginGate', () => {
         return { kind: 'open', failures, state: 2 }
       },
     })
-    const third = gate.run('a', account.attempt(3))
+    const third = login(gate, 'a', account.attempt(3))
     await settle()
     account.end(1)
     await first
@@ -137,7 +172,7 @@ describe('LoginGate', () => {
     const account = new Account(1)
     const other = new Account(1)
     const gate = new LoginGate({ attemptsMax: 1 })
-    const logins = [gate.run('a', account.attempt(1)), gate.run('b', other.attempt(2))]
+    const logins = [login(gate, 'a', account.attempt(1)), login(gate, 'b', other.attempt(2))]
     await settle()
     expect([account.started, other.started]).toEqual([[1], [2]])
     account.end(1)
@@ -147,22 +182,22 @@ describe('LoginGate', () => {
 
   it('lets one attempt through if the account is open despite too many failures', async () => {
     const gate = new LoginGate({ attemptsMax: 1 })
-    const login = await gate.run('a', {
+    const found = await login(gate, 'a', {
       look: async () => ({ kind: 'open', failures: 7, state: undefined }) as const,
       verify: async () => 'welcome',
     })
-    expect(answerOf(login)).toBe('welcome')
+    expect(answerOf(found)).toBe('welcome')
   })
 
   it('refuses an attempt when the queue of its e-mail or of all e-mails is full', async () => {
     const account = new Account(1)
     const gate = new LoginGate({ attemptsMax: 1, waitingPerKeyMax: 2, waitingMax: 3 })
-    const logins = [1, 2, 3].map((name) => gate.run('a', account.attempt(name)))
+    const logins = [1, 2, 3].map((name) => login(gate, 'a', account.attempt(name)))
     // None has looked yet, so the first one still counts as waiting.
     expect(await logins[2]).toMatchObject({ code: 'overloaded' })
     await settle()
     const others = ['b', 'c', 'd'].map((key) => ({ key, other: new Account(1) }))
-    const more = others.map(({ key, other }) => gate.run(key, other.attempt(4)))
+    const more = others.map(({ key, other }) => login(gate, key, other.attempt(4)))
     expect(await more[2]).toMatchObject({ code: 'overloaded' })
     await settle()
     account.end(1)
@@ -181,9 +216,9 @@ describe('LoginGate', () => {
     const broken = new Error('The shard died')
     const look = async () => ({ kind: 'open', failures: 0, state: undefined }) as const
     const logins = [
-      gate.run('a', { look: () => Promise.reject(broken), verify: async () => 'x' }),
-      gate.run('a', { look, verify: () => Promise.reject(broken) }),
-      gate.run('a', { look, verify: async () => 'welcome' }),
+      login(gate, 'a', { look: () => Promise.reject(broken), verify: async () => 'x' }),
+      login(gate, 'a', { look, verify: () => Promise.reject(broken) }),
+      login(gate, 'a', { look, verify: async () => 'welcome' }),
     ]
     const settled = await Promise.allSettled(logins)
     expect(settled.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'fulfilled'])
@@ -193,7 +228,7 @@ describe('LoginGate', () => {
   it('holds no state after the last attempt', async () => {
     const account = new Account(2)
     const gate = new LoginGate({ attemptsMax: 2 })
-    const logins = [1, 2, 3].map((name) => gate.run('a', account.attempt(name)))
+    const logins = [1, 2, 3].map((name) => login(gate, 'a', account.attempt(name)))
     await settle()
     expect(gate.laneCount).toBe(1)
     account.end(1)
@@ -210,12 +245,13 @@ describe('LoginGate', () => {
         fc.array(fc.boolean(), { minLength: 1, maxLength: 20 }),
         async (scheduler, attemptsMax, rights) => {
           const gate = new LoginGate({ attemptsMax })
+          const fronts = [gate, remote(gate)]
           let failures = 0
           let running = 0
           let most = 0
           const pause = (name: string) => scheduler.schedule(Promise.resolve(), name)
-          const logins = rights.map((right) =>
-            gate.run('a', {
+          const logins = rights.map((right, nth) =>
+            login(fronts[nth % 2] ?? gate, 'a', {
               look: async (): Promise<LoginLook<undefined, string>> => {
                 await pause('look begins')
                 const seen = failures
@@ -242,5 +278,22 @@ describe('LoginGate', () => {
       ),
       { numRuns: 300 },
     )
+  })
+
+  // Otherwise the e-mail could not be used to sign in until the server restarts.
+  it('ends the attempts of a front that has ended, running and waiting ones', async () => {
+    const gate = new LoginGate({ attemptsMax: 1 })
+    const gone = new AbortController()
+    const permits = remote(gate, gone.signal)
+    const running = await permits.enter('a')
+    expect('allows' in running && (await running.allows(0))).toBe(true)
+    const first = await permits.enter('a')
+    const waiting = 'allows' in first ? first.allows(0) : expect.fail()
+    const queued = permits.enter('a')
+    gone.abort()
+    expect(await waiting).toBe(false)
+    await queued
+    await settle()
+    expect(gate.laneCount).toBe(0)
   })
 })
