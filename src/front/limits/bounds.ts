@@ -3,8 +3,7 @@ import { refuse } from '../../base/errors.js'
 import { limits } from '../../base/limits/limits.js'
 import { Quota } from '../../base/quota.js'
 import { allocateTable, SharedHoldings, type SharedTableMemory } from './shared-table.js'
-import { SharedBuckets } from './rate-buckets.js'
-import { RateLimiter } from './rate-limit.js'
+import { RateLimiter, SharedBuckets } from './rate-limits.js'
 
 export interface BoundSettings {
   streamsPerPrincipal: number

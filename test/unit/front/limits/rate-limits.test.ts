@@ -1,13 +1,13 @@
 import { fc } from '../../../support/fast-check.js'
 import { describe, expect, it } from 'vitest'
 import { allocateTable } from '../../../../src/front/limits/shared-table.js'
-import { SharedBuckets } from '../../../../src/front/limits/rate-buckets.js'
 import {
   RateLimiter,
   rateLimitField,
   rateLimitPolicyField,
   retryAfterSecs,
-} from '../../../../src/front/limits/rate-limit.js'
+  SharedBuckets,
+} from '../../../../src/front/limits/rate-limits.js'
 
 const startMs = 1_790_000_000_123.4
 
