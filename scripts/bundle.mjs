@@ -9,6 +9,7 @@ import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { rolldown } from 'rolldown'
 import { keptCalls } from './kept-calls.mjs'
+import { licensesOf } from './licenses.mjs'
 import { putFiles } from './put-files.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -73,7 +74,7 @@ const { output } = await bundle.generate({
 const modules = modulesOf()
 const digest = digestOfModules()
 const files = new Map(output.map(({ fileName, code }) => [fileName, code.replaceAll(digestPlace, digest)]))
-files.set('LICENSES.txt', licenses())
+files.set('LICENSES.txt', licensesOf(output))
 putFiles(program, files)
 writeFileSync(join(compiled, 'program-modules.json'), JSON.stringify(modules))
 
@@ -122,23 +123,4 @@ function workersStarted() {
       names.add(name)
   }
   return names
-}
-
-/** The licenses of the bundled packages. */
-function licenses() {
-  const folders = new Set()
-  for (const { modules = {} } of output) {
-    for (const path of Object.keys(modules)) {
-      const [folder] = /^.*\/node_modules\/(@[^/]+\/)?[^/]+/.exec(path.replaceAll('\\', '/')) ?? []
-      if (folder !== undefined) folders.add(folder)
-    }
-  }
-  return [...folders].sort().map(licenseOf).join('\n')
-}
-
-function licenseOf(folder) {
-  const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
-  const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry))
-  const text = file === undefined ? '' : `\n${readFileSync(join(folder, file), 'utf8').trim()}\n`
-  return `${name} ${version}: ${license}\n${text}`
 }

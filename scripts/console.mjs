@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url'
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
 import { rolldown } from 'rolldown'
 import { consoleInput } from './console-input.mjs'
+import { licensesOf } from './licenses.mjs'
 import { putFiles } from './put-files.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -113,8 +114,8 @@ async function addScripts(files, { scripts, parts }) {
       ],
     },
   })
-  // The first script loads all others, so it contains the licenses.
-  const notice = licenses(output.flatMap(({ modules }) => Object.keys(modules)))
+  // The first script loads all others, so it names the file of the licenses, which no page loads.
+  const notice = `/*! ${add(files, 'licenses.txt', licensesOf(output))} */\n`
   for (const { name, fileName, code } of output)
     addCompressed(files, fileName, name === 'main' ? notice + code : code)
   return new Map(output.map(({ name, fileName }) => [name, fileName]))
@@ -148,30 +149,4 @@ function addCompressed(files, name, content) {
   const params = { [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY }
   files.set(`${name}.br`, brotliCompressSync(content, { params }))
   files.set(`${name}.gz`, gzipSync(content, { level: 9 }))
-}
-
-/** The licenses of the modules' packages, as a comment. The license of Strandfast is named, not repeated. */
-function licenses(modules) {
-  const folders = new Set()
-  for (const path of modules) {
-    const [folder] = /^.*\/node_modules\/(@[^/]+\/)?[^/]+/.exec(path.replaceAll('\\', '/')) ?? []
-    if (folder !== undefined) folders.add(folder)
-  }
-  const texts = [...folders].sort().map((folder) => {
-    const {
-      name,
-      version: of,
-      license,
-      contributors,
-    } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
-    const head = `${name} ${of}: ${license}\n`
-    if (license === 'Apache-2.0') {
-      const by = contributors.map((one) => one.name).join(', ')
-      return `${head}by ${by}, https://www.apache.org/licenses/LICENSE-2.0\n`
-    }
-    const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry))
-    const text = file === undefined ? '' : readFileSync(join(folder, file), 'utf8').trim()
-    return `${head}${text.replaceAll('*/', '* /')}\n`
-  })
-  return texts.length === 0 ? '' : `/*!\n${texts.join('\n')}*/\n`
 }

@@ -71,15 +71,19 @@ const contentTypes = new Map([
   ['css', 'text/css; charset=utf-8'],
   ['svg', 'image/svg+xml'],
   ['py', 'text/x-python; charset=utf-8'],
+  ['txt', 'text/plain; charset=utf-8'],
 ])
 
 /** File names that contain a hash of the content, so that browsers can cache the files for a year. */
-const partPattern = /^[\w.-]+-[\w-]{6,}\.(js|css|svg|py)$/
+const partPattern = /^[\w.-]+-[\w-]{6,}\.(js|css|svg|py|txt)$/
 
 async function fileOf(name: string, coded: ServedFile['coded']): Promise<ServedFile> {
   const contentType =
     name === pageFile ? 'text/html; charset=utf-8' : contentTypes.get(partPattern.exec(name)?.[1] ?? '')
-  assert(contentType !== undefined, `a file of a page is named NAME-HASH.js, .css, .svg or .py, not ${name}`)
+  assert(
+    contentType !== undefined,
+    `a file of a page is named NAME-HASH.js, .css, .svg, .py or .txt, not ${name}`,
+  )
   const bounds = { maxOutputLength: limits.consoleFileBytesMax }
   const [plain, same] = await Promise.all([inflated(coded.br, bounds), gunzipped(coded.gzip, bounds)])
   assert(plain.equals(same), `both codings of ${name} hold the same`)

@@ -102,10 +102,10 @@ describe.skipIf(noBrowser)('the console’s page', () => {
     expect(sizeOf(isWorker)).toBeLessThan(20 * KILOBYTE)
     expect(sizeOf(isFirst)).toBeGreaterThan(20 * KILOBYTE)
     expect(sizeOf(isFirst)).toBeLessThan(70 * KILOBYTE)
-    // verify.py is only downloaded, so it does not count as part of the page.
-    const isSaved = (name: string): boolean => /^verify-\w+\.py\.br$/.test(name)
+    // verify.py and the licenses are only downloaded, so they do not count as parts of the page.
+    const isSaved = (name: string): boolean => /^(verify-\w+\.py|licenses-\w+\.txt)\.br$/.test(name)
     expect(sizeOf(isSaved)).toBeGreaterThan(0)
-    expect(sizeOf(isSaved)).toBeLessThan(10 * KILOBYTE)
+    expect(sizeOf(isSaved)).toBeLessThan(12 * KILOBYTE)
     expect(sizeOf((name) => !isSaved(name))).toBeLessThan(150 * KILOBYTE)
   })
 
