@@ -37,8 +37,14 @@ const restrict = (files, patterns) => ({
 /** Forbids all packages, including those of Node. */
 const noPackage = (message) => ({ regex: '^[^.]', message })
 
+/** Any package except eventsource-parser; the linter's expressions have no lookahead. */
+const ofSubscriptions = {
+  regex: '^([^.e]|e[^v])',
+  message: 'Subscriptions import only eventsource-parser, which the client contains',
+}
+
 const ofBrowsers = {
-  // Any package except preact, @preact and uplot; the linter's expressions have no lookahead.
+  // Any package except preact, @preact and uplot.
   regex: '^([^.@pu]|p([^r]|r[^e]|re[^a])|@([^p]|p[^r])|u([^p]|p[^l]))',
   message: 'The console imports only preact, its signals and uPlot',
 }
@@ -102,6 +108,7 @@ export default {
     ),
     restrict(['workers/*.ts'], restricted('parentPort')),
     restrict(['src/client/**'], [noPackage('The client has no dependency')]),
+    restrict(['src/client/subscription.ts'], [ofSubscriptions]),
     restrict(['src/console/**'], [ofBrowsers]),
     restrict(
       ['src/proof/*.ts'],

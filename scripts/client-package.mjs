@@ -1,6 +1,6 @@
 /**
  * Assembles the compiled client: `packages/client/dist`, one module with its declarations, independent of
- * Node and of other packages; and `dist/client`, by which `strandfast/client` re-exports it
+ * Node and of other packages, of which it contains what it uses; and `dist/client`, by which `strandfast/client` re-exports it
  * (docs/adr/0040-client-package.md).
  */
 import { readFileSync } from 'node:fs'
@@ -8,6 +8,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { rolldown } from 'rolldown'
 import { keptCalls } from './kept-calls.mjs'
+import { licensesOf } from './licenses.mjs'
 import { putFiles } from './put-files.mjs'
 import { plainTypes } from './wire-types.mjs'
 
@@ -29,7 +30,7 @@ const [{ code, imports }, ...others] = output
 if (others.length > 0 || imports.length > 0)
   throw new Error(`The client imports ${imports}: it must be one module`)
 
-const files = new Map([['index.js', code]])
+const files = new Map([['index.js', `/*!\n${licensesOf(output)}*/\n${code}`]])
 addDeclarations(`${entry}.d.ts`)
 putFiles(join(root, 'packages/client/dist'), files)
 

@@ -1,8 +1,8 @@
+import { createParser, type EventSourceMessage } from 'eventsource-parser'
 import { type Backoff, backoffMs } from '../base/backoff.js'
 import { type Bare, dated } from './collection.js'
 import { NetworkError, ServiceError } from './errors.js'
 import type { OpenResponse, QueryValue, Transport } from './http.js'
-import { EventStreamParser, type ServerSentEvent } from './sse.js'
 import type { StreamEvent } from './types.js'
 
 /** Callbacks of a subscription besides the one for events. */
@@ -70,6 +70,12 @@ interface OpenStream extends Pick<OpenResponse, 'leave'> {
 const IDLE_TIMEOUT_MS = 45_000
 const RETRY_MS = 2_000
 const RETRY_MOST_MS = 30_000
+/** Longer retry times of a server are ignored. */
+const RETRY_ACCEPTED_MS = 999_999_999
+/**
+ * Maximum length of one event in UTF-16 code units; a record's body is at most 1 MiB before it is escaped.
+ */
+const EVENT_CHARS_MAX = 16_777_216
 
 /**
  * A stream of events over fetch, which unlike EventSource can send an Authorization header. It reconnects
@@ -201,21 +207,31 @@ export class Subscription<T = Record<string, unknown>> {
 
   async #readEvents(body: ReadableStream<Uint8Array>, connection: AbortController): Promise<ServiceError> {
     const idleMs = this.#source.options.idleTimeoutMs ?? IDLE_TIMEOUT_MS
-    const parser = new EventStreamParser()
-    const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
+    const events: EventSourceMessage[] = []
+    const parser = createParser({
+      maxBufferSize: EVENT_CHARS_MAX,
+      onEvent: (event) => void events.push(event),
+      onRetry: (retryMs) => {
+        if (retryMs <= RETRY_ACCEPTED_MS) this.#retryMs = retryMs
+      },
+      onError({ type }) {
+        if (type === 'max-buffer-size-exceeded')
+          throw new RangeError(`An event of the stream is longer than ${EVENT_CHARS_MAX} characters`)
+      },
+    })
+    const decoder = new TextDecoder()
     const reader = body.getReader()
     while (!this.#isClosed()) {
       const piece = await readPiece(reader, { idleMs, connection })
       if (piece instanceof Error) return piece
       this.#failures = 0
-      const events = parser.push(decoder.decode(piece, { stream: true }))
-      this.#retryMs = parser.retryMs ?? this.#retryMs
-      for (const event of events) await this.#handle(event)
+      parser.feed(decoder.decode(piece, { stream: true }))
+      for (const event of events.splice(0)) await this.#handle(event)
     }
     return new NetworkError('The subscription is closed')
   }
 
-  async #handle(event: ServerSentEvent): Promise<void> {
+  async #handle(event: EventSourceMessage): Promise<void> {
     if (this.#isClosed()) return
     if (event.event === 'record' && event.data !== '') {
       await this.#source.onEvent(dated(JSON.parse(event.data) as Bare<StreamEvent<T>>))
@@ -223,7 +239,7 @@ export class Subscription<T = Record<string, unknown>> {
       this.#source.options.onCaughtUp?.()
     }
     // Set after the handler: if the handler fails, a later subscription from the cursor gets the event again.
-    if (event.id !== '') this.#cursor = event.id
+    if (event.id) this.#cursor = event.id
   }
 
   async #waitBeforeReconnect(lost: Error): Promise<void> {

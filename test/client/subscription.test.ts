@@ -86,8 +86,8 @@ describe('a subscription', () => {
 
   it("reconnects from the last cursor when the stream ends or is interrupted, after the server's retry time", async () => {
     const { client, received, pausesMs } = await clientOf(
-      stream(['retry: 40', '', ...event(1)], end),
-      stream(event(2), cut),
+      stream(['\uFEFFretry: 40', '', ...event(1)], end),
+      stream(['retry: 99999999999', '', ...event(2)], cut),
       stream(event(3)),
     )
     const { seqs, onEvent, done } = collector(3)
@@ -150,6 +150,13 @@ describe('a subscription', () => {
     const ended = deferred<unknown>()
     subscription = client.subscribeAgent('notes', () => undefined, { onError: ended.resolve })
     expect(await ended.promise).toMatchObject({ code: 'invalid_response' })
+  })
+
+  it('ends with onError when an event has no end', async () => {
+    const { client } = await clientOf(stream([`data: ${'x'.repeat(16_777_216)}`, 'data: x']))
+    const ended = deferred<unknown>()
+    subscription = client.subscribeAgent('notes', () => undefined, { onError: ended.resolve })
+    expect(await ended.promise).toBeInstanceOf(RangeError)
   })
 
   it('ends with onError when a handler throws, without advancing the cursor past its event', async () => {

@@ -187,6 +187,7 @@ const clean: Planted[] = [
   ...[...restrictedPackages, ...postgres].map(({ name, door }) => ({ path: door, code: imports(name) })),
   { path: 'workers/password.ts', code: parentPort },
   { path: 'src/client/types.ts', code: imports('../proof/x.js') },
+  { path: 'src/client/subscription.ts', code: imports('eventsource-parser') },
   { path: 'src/console/page.tsx', code: imports('preact/hooks') },
   { path: 'src/console/signal.ts', code: imports('@preact/signals') },
   { path: 'src/proof/node/hashing.ts', code: imports('node:crypto') },
