@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { csvRows } from './csv.mjs'
+import { csvParse } from 'd3-dsv'
 
 // The package only exports its entry; the data are beside it.
 const folder = new URL('../data/', import.meta.resolve('vega-datasets'))
@@ -19,7 +19,7 @@ export const dataSets = [
   {
     name: 'airports of the United States',
     *rows() {
-      for (const data of csvRows(read('airports.csv'), ['latitude', 'longitude'])) {
+      for (const data of csvRows('airports.csv', ['latitude', 'longitude'])) {
         yield { agent: agentName('airports', data.state), type: 'airport', data }
       }
     },
@@ -53,7 +53,7 @@ export const dataSets = [
     name: 'weather of two stations by day',
     *rows() {
       const numeric = ['precipitation', 'temp_max', 'temp_min', 'wind']
-      for (const data of csvRows(read('weather.csv'), numeric)) {
+      for (const data of csvRows('weather.csv', numeric)) {
         yield { agent: agentName('weather', data.location), type: 'weather/day', data }
       }
     },
@@ -61,11 +61,7 @@ export const dataSets = [
   {
     name: 'weather of Seattle by hour',
     *rows() {
-      for (const data of csvRows(read('seattle-weather-hourly-normals.csv'), [
-        'pressure',
-        'temperature',
-        'wind',
-      ])) {
+      for (const data of csvRows('seattle-weather-hourly-normals.csv', ['pressure', 'temperature', 'wind'])) {
         yield { agent: agentName('weather', 'Seattle-hourly'), type: 'weather/hour', data }
       }
     },
@@ -74,7 +70,7 @@ export const dataSets = [
     name: 'wind over a grid',
     *rows() {
       const numeric = ['longitude', 'latitude', 'dir', 'dirCat', 'speed']
-      for (const data of csvRows(read('windvectors.csv'), numeric)) {
+      for (const data of csvRows('windvectors.csv', numeric)) {
         yield { agent: agentName('wind', `latitude-${data.latitude}`), type: 'wind', data }
       }
     },
@@ -84,4 +80,15 @@ export const dataSets = [
 /** A valid agent name: letters, digits and _ . - */
 function agentName(kind, place) {
   return `${kind}.${String(place).replace(/[^A-Za-z0-9.-]+/g, '_')}`
+}
+
+/** The rows of a CSV file. @param {string[]} numeric columns of numbers, in which an invalid cell is null */
+function csvRows(name, numeric) {
+  return csvParse(read(name), (row) => {
+    for (const column of numeric) {
+      const value = Number(row[column])
+      row[column] = row[column] === '' || Number.isNaN(value) ? null : value
+    }
+    return row
+  })
 }
