@@ -9,7 +9,7 @@ import { openCluster } from '../../src/cluster/database/open.js'
 import { statementsOf } from '../../src/cluster/database/statements.js'
 import { LeaseMemory } from '../../src/protocol/lease-memory.js'
 import { makePostgres, noPostgres, type TestPostgres } from '../support/postgres/postgres.js'
-import { startTransactionPooler } from '../support/postgres/transaction-pooler.js'
+import { noPooler, startTransactionPooler } from '../support/postgres/transaction-pooler.js'
 
 const statements = statementsOf('test')
 const secret = { key: Buffer.alloc(32, 7), cluster: 'production' }
@@ -328,19 +328,21 @@ describe.skipIf(noPostgres)('the nodes of a cluster', () => {
     expect(faults).toHaveLength(1)
   })
 
-  it.each([1, 2, 5])('do not start behind a pooler in transaction mode with %i connections', async (size) => {
-    const pooler = await startTransactionPooler(Number(new URL(postgres.url).port), size)
-    const url = postgres.url.replace(/:\d+\//, `:${pooler.port}/`)
-    const opening = await openCluster({
-      urls: [url],
-      unreplicated: true,
-      environment: 'development',
-      rowKey: secret.key,
-    })
-    await pooler.stop()
-    expect(opening).toMatchObject({
-      because: 'unfit',
-      detail: expect.stringContaining('connect nodes directly'),
-    })
-  })
+  it.skipIf(noPooler).each([1, 2, 5])(
+    'do not start behind a pooler in transaction mode with %i connections',
+    async (size) => {
+      const pooler = await startTransactionPooler(postgres.url, size)
+      const opening = await openCluster({
+        urls: [pooler.url],
+        unreplicated: true,
+        environment: 'development',
+        rowKey: secret.key,
+      })
+      await pooler.stop()
+      expect(opening).toMatchObject({
+        because: 'unfit',
+        detail: expect.stringContaining('connect nodes directly'),
+      })
+    },
+  )
 })
