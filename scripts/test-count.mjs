@@ -1,76 +1,60 @@
 /**
  * Prints a summary of JSON reports of vitest: failures, unsteady tests, the slowest files, and
- * `N passed, N failed`. A test is unsteady if it failed in one report and passed in `--again REPORT`, a
- * second run of its file. Exits with 1 if a test failed, a report is missing, or a report has no tests.
- * `--to-repeat` only prints the files to run again: the failed ones, if all of them are in folders whose
- * tests use real processes, disks and networks.
+ * `N passed, N failed`. A test is unsteady if its second attempt passed (`--retry`), which suffices in
+ * folders whose tests use real processes, disks and networks. Exits with 1 if a test failed, a report is
+ * missing, or a report has no tests.
  */
 import { readFileSync } from 'node:fs'
 import { relative } from 'node:path'
-import { parseArgs } from 'node:util'
 
 const SLOWEST = 10
 const mayRepeat = /^test\/(cluster|faults|attacks|e2e)\//
 
-const { values, positionals } = parseArgs({
-  options: { again: { type: 'string', multiple: true, default: [] }, 'to-repeat': { type: 'boolean' } },
-  allowPositionals: true,
-})
-const reports = positionals.map(readReport)
-const files = reports.flat()
-const failed = files.filter(({ failures }) => failures.length > 0)
+process.exitCode = summary(process.argv.slice(2).flatMap(readReport)) ? 0 : 1
 
-if (values['to-repeat']) {
-  const paths = [...new Set(failed.map(({ path }) => path))]
-  if (paths.every((path) => mayRepeat.test(path))) for (const path of paths) console.log(path)
-} else process.exitCode = summary(values.again.flatMap(readReport)) ? 0 : 1
-
-/** The files of a report: path, seconds, counts of passed and skipped tests, and failures with messages. */
+/** The files of a report: path, seconds, counts, names of unsteady tests, and failures with messages. */
 function readReport(path) {
-  let report
+  const failed = { name: path, status: 'failed', startTime: 0, endTime: 0, assertionResults: [] }
   try {
-    report = JSON.parse(readFileSync(path, 'utf8'))
-  } catch {
-    return [{ path, secs: 0, passed: 0, skipped: 0, failures: [{ test: 'left no report', message: '' }] }]
+    const { numPassedTests, testResults } = JSON.parse(readFileSync(path, 'utf8'))
+    if (numPassedTests === 0) testResults.push({ ...failed, message: 'The report has no passed test' })
+    return testResults.map(fileOf)
+  } catch (error) {
+    return [fileOf({ ...failed, message: `No report: ${error.message}` })]
   }
-  if (report.numPassedTests === 0)
-    report.testResults.push({ name: path, status: 'failed', message: 'ran no test', assertionResults: [] })
-  return report.testResults.map(fileOf)
 }
 
 function fileOf({ name, status, message, startTime, endTime, assertionResults }) {
-  const count = (...wanted) => assertionResults.filter((test) => wanted.includes(test.status)).length
+  const path = relative(process.cwd(), name)
+  const hasPassed = ({ status: ended, failureMessages }) =>
+    ended === 'passed' && (failureMessages.length === 0 || mayRepeat.test(path))
+  const passed = assertionResults.filter(hasPassed)
   const failures = assertionResults
-    .filter((test) => test.status === 'failed')
+    .filter((test) => /^(passed|failed)$/.test(test.status) && !hasPassed(test))
     .map(({ fullName, failureMessages }) => ({ test: fullName, message: failureMessages.join('\n') }))
   // A file that did not load, or whose hooks failed, has no failed test.
   if (failures.length === 0 && status === 'failed')
     failures.push({ test: 'did not load', message: message ?? '' })
   return {
-    path: relative(process.cwd(), name),
+    path,
     secs: (endTime - startTime) / 1_000,
-    passed: count('passed'),
-    skipped: count('skipped', 'pending', 'todo', 'disabled'),
+    passed: passed.length,
+    skipped: assertionResults.filter((test) => !/^(passed|failed)$/.test(test.status)).length,
+    unsteady: passed.filter((test) => test.failureMessages.length > 0),
     failures,
   }
 }
 
-/** Prints the summary. @returns whether every test passed, at the latest in its second run */
-function summary(again) {
-  // A report can contain a file several times, once per setting.
-  const second = (path) => {
-    const runs = again.filter((file) => file.path === path)
-    return runs.every((file) => file.failures.length === 0) ? runs[0] : undefined
-  }
-  const final = files.map((file) => (file.failures.length === 0 ? file : (second(file.path) ?? file)))
-  for (const { path, failures } of final)
+/** Prints the summary. @returns whether every test passed, at the latest in its second attempt */
+function summary(files) {
+  for (const { path, failures } of files)
     for (const { test, message } of failures)
       console.log(`FAILED ${path}: ${test}\n${message.split(/\n\s+at /)[0]}\n`)
   for (const { path, secs } of files.toSorted((one, other) => other.secs - one.secs).slice(0, SLOWEST))
     console.log(`${secs.toFixed(0).padStart(5)} s  ${path}`)
-  for (const { path, failures } of failed.filter(({ path }) => second(path) !== undefined))
-    for (const { test } of failures) console.log(`unsteady: ${path}: ${test}`)
-  const sum = (of) => final.reduce((total, file) => total + of(file), 0)
+  for (const { path, unsteady } of files)
+    for (const { fullName } of unsteady) console.log(`unsteady: ${path}: ${fullName}`)
+  const sum = (of) => files.reduce((total, file) => total + of(file), 0)
   const [passed, skipped] = [sum((file) => file.passed), sum((file) => file.skipped)]
   const failures = sum((file) => file.failures.length)
   console.log(`${passed} passed, ${failures} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`)
