@@ -127,35 +127,9 @@ function parseHop(text: string): Uint8Array | undefined {
   const address = match?.[1] ?? match?.[2] ?? match?.[3]
   if (address === undefined) return undefined
   if (isIPv4(address)) return Uint8Array.from(address.split('.'), Number)
-  return isIPv6(address) ? withoutMapping(ipv6Bytes(address)) : undefined
-}
-
-/** The bytes of a valid IPv6 address without a zone. */
-function ipv6Bytes(text: string): Uint8Array {
-  const bytes = new Uint8Array(IPV6_BYTES)
-  // The parts before and after `::`; without it, everything is in the first part.
-  const [before = '', after] = text.split('::')
-  writeGroups(bytes, before, 0)
-  if (after !== undefined && after !== '') {
-    const groups = after.split(':').length + (after.includes('.') ? 1 : 0)
-    writeGroups(bytes, after, IPV6_BYTES - groups * 2)
-  }
-  return bytes
-}
-
-/** Writes groups of hex digits from `from`; the last one can be an IPv4 address (RFC 4291, 2.2). */
-function writeGroups(bytes: Uint8Array, text: string, from: number): void {
-  let at = from
-  for (const group of text === '' ? [] : text.split(':')) {
-    if (group.includes('.')) {
-      bytes.set(Uint8Array.from(group.split('.'), Number), at)
-      continue
-    }
-    const value = Number.parseInt(group, 16)
-    bytes[at] = value >> 8
-    bytes[at + 1] = value & 0xff
-    at += 2
-  }
+  return isIPv6(address)
+    ? withoutMapping(Uint8Array.from(ipaddr.IPv6.parse(address).toByteArray()))
+    : undefined
 }
 
 function withoutMapping(ip: Uint8Array): Uint8Array {
