@@ -1,25 +1,13 @@
+import { distance } from 'fastest-levenshtein'
 import type { Environment } from './setting.js'
 
 /** The name with the smallest edit distance to a mistyped one; undefined if none is similar enough. */
 export function nearestName(given: string, names: readonly string[]): string | undefined {
   const near = names
-    .map((name) => ({ name, edits: editDistance(given, name) }))
+    .map((name) => ({ name, edits: distance(given, name) }))
     .filter(({ name, edits }) => edits <= Math.ceil(name.length / 4))
   near.sort((one, other) => one.edits - other.edits)
   return near[0]?.name
-}
-
-function editDistance(from: string, to: string): number {
-  let row = Array.from({ length: to.length + 1 }, (_, index) => index)
-  for (let i = 0; i < from.length; i++) {
-    const next = [i + 1]
-    for (let j = 0; j < to.length; j++) {
-      const replaced = (row[j] ?? 0) + (from[i] === to[j] ? 0 : 1)
-      next.push(Math.min(replaced, (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1))
-    }
-    row = next
-  }
-  return row[to.length] ?? 0
 }
 
 /**
