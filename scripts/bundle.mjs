@@ -74,7 +74,8 @@ const { output } = await bundle.generate({
 const modules = modulesOf()
 const digest = digestOfModules()
 const files = new Map(output.map(({ fileName, code }) => [fileName, code.replaceAll(digestPlace, digest)]))
-files.set('LICENSES.txt', licensesOf(output))
+const passwords = JSON.parse(readFileSync(join(root, 'src/auth/common-passwords.json'), 'utf8'))
+files.set('LICENSES.txt', `${licensesOf(output)}\n${passwords.source}: MIT\n\n${passwords.license}\n`)
 putFiles(program, files)
 writeFileSync(join(compiled, 'program-modules.json'), JSON.stringify(modules))
 

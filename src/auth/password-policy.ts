@@ -1,4 +1,4 @@
-import { commonPasswords } from './common-passwords.js'
+import common from './common-passwords.json' with { type: 'json' }
 import { deriveSeed } from '../strand/keys.js'
 
 /** The fewest Unicode characters of a password. */
@@ -39,7 +39,7 @@ let bundled: ReadonlySet<string> | undefined
  * milliseconds.
  */
 export function bundledBlocklist(): ReadonlySet<string> {
-  bundled ??= new Set(commonPasswords.split(/\s+/).filter(Boolean).map(foldPassword))
+  bundled ??= new Set(common.passwords.flatMap((line) => line.split(' ')).map(foldPassword))
   return bundled
 }
 

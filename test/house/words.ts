@@ -83,7 +83,6 @@ export const exceptions: readonly Exception[] = [
   },
   { text: /'nobody'/, paths: /^bench\/peers\/|^test\/support\/postgres\//, reason: 'a user of Unix' },
   { text: /\b0032-strangers-and-devices\b/, paths: /./, reason: 'the address of a decision' },
-  { text: /^.*$/, paths: /^src\/auth\/common-passwords\.ts/, reason: 'a list of passwords' },
   { text: /^.*$/, paths: /^test\/house\/words\./, reason: 'this rule' },
 ]
 
