@@ -4,7 +4,8 @@
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { wrappedLines } from './wrapped-lines.mjs'
+import { format } from 'oxfmt'
+import { table } from './markdown-table.mjs'
 
 /** [document, built module, function that renders it] */
 const generators = [
@@ -18,11 +19,6 @@ const madeFrom = (source) => `<!-- Made from ${source} by \`npm run generate\`. 
 
 const cell = (value) => String(value).replaceAll('|', '\\|').replaceAll('\n', ' ')
 const code = (value) => (value === undefined || value === '' ? '' : `\`${cell(value)}\``)
-
-function table(heads, rows) {
-  const line = (cells) => `| ${cells.join(' | ')} |`
-  return [line(heads), line(heads.map(() => '---')), ...rows.map(line)].join('\n')
-}
 
 function errorsDocument({ errorCatalogue }) {
   const rows = Object.entries(errorCatalogue).map(([name, { status, title }]) => [
@@ -70,7 +66,7 @@ Settings come from the environment. An empty variable counts as not set. If any 
 78); \`strandfast check\` reports them without starting. All but secrets are also flags of \`serve\`, \`check\` and
 \`doctor\`, which take precedence: \`SERVICE_DATA_DIR\` is \`--data-dir\`.
 
-${wrappedLines(items.join('\n'))}
+${items.join('\n')}
 `
 }
 
@@ -96,7 +92,7 @@ ${table(
 
 ## Operations
 
-${wrappedLines(items.join('\n'))}
+${items.join('\n')}
 `
 }
 
@@ -115,6 +111,20 @@ function readDocument(path) {
   }
 }
 
+/** The generated parts of a page: the whole page, or what is between its markers. */
+const madeParts = /^<!-- Made from[^]*|(?<=<!-- made from .* -->\n\n)[^]*?(?=\n\n<!-- end: )/g
+
+/** The page with its generated parts as the formatter writes them. */
+async function formatted(path, page) {
+  let written = page
+  for (const [part] of page.matchAll(madeParts)) {
+    const { code: text, errors } = await format(path, part, { printWidth: 110, proseWrap: 'always' })
+    if (errors.length > 0) throw new Error(`${path} cannot be formatted: ${errors[0].message}`)
+    written = written.replace(part, () => (part.endsWith('\n') ? text : text.trimEnd()))
+  }
+  return written
+}
+
 async function generate(onlyCheck) {
   const documents = await Promise.all(
     generators.map(async ([path, built, render]) => [
@@ -125,6 +135,8 @@ async function generate(onlyCheck) {
   const { recordedPerformanceDocuments } = await import('./performance/documents.mjs')
   const { campaignDocuments } = await import('./campaign/document.mjs')
   documents.push(...recordedPerformanceDocuments(), ...campaignDocuments())
+  for (const document of documents)
+    if (document[0].endsWith('.md')) document[1] = await formatted(...document)
   const differing = documents.filter(([path, text]) => readDocument(path) !== text)
   for (const [path, text] of differing) {
     if (onlyCheck) console.error(`${path} differs from its source: run npm run generate`)

@@ -1,5 +1,4 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { wrappedLines } from '../wrapped-lines.mjs'
 import { parts } from './parts.mjs'
 
 const PAGE = 'docs/GUARANTEES.md'
@@ -40,8 +39,7 @@ export function withCampaigns(page, runs) {
         : `Longest run: ${textOf(longest)}. Newest run: ${textOf(newest)}`
     return [`- **${name}**: ${title}. ${shown}.`]
   })
-  const list = wrappedLines(items.join('\n'))
-  return `${page.slice(0, from)}${markers[0]}\n\n${list}\n\n${page.slice(to)}`
+  return `${page.slice(0, from)}${markers[0]}\n\n${items.join('\n')}\n\n${page.slice(to)}`
 }
 
 /** Whether a run is longer than another by the number that their part promises, or else by its time. */

@@ -2,7 +2,6 @@ import { existsSync, readFileSync } from 'node:fs'
 import { workloads as allWorkloads } from '../../bench/peers/workloads.mjs'
 import { median, rounded } from '../../bench/statistics.mjs'
 import { table } from '../markdown-table.mjs'
-import { wrappedLines } from '../wrapped-lines.mjs'
 import { barChart } from './charts.mjs'
 import { newestParts } from './runs.mjs'
 
@@ -62,7 +61,7 @@ function between(path, page, [name, part]) {
   const markers = [`<!-- made from runs: ${name} -->`, `<!-- end: ${name} -->`]
   const [from, to] = markers.map((marker) => page.indexOf(marker))
   if (from < 0 || to < from) throw new Error(`${path} lacks the markers of ${name}`)
-  return `${page.slice(0, from)}${markers[0]}\n\n${wrappedLines(part)}\n\n${page.slice(to)}`
+  return `${page.slice(0, from)}${markers[0]}\n\n${part}\n\n${page.slice(to)}`
 }
 
 /** Where and when figures were measured: a sentence, or a list with one line per run. */

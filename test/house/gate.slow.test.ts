@@ -109,7 +109,7 @@ describe('the compiler', () => {
 
 describe('the check of generated documents', () => {
   it('finds a manually changed document', () => {
-    plantCopies('scripts/generate.mjs', 'scripts/wrapped-lines.mjs')
+    plantCopies('scripts/generate.mjs', 'scripts/markdown-table.mjs')
     plant('scripts/performance/documents.mjs', 'export const recordedPerformanceDocuments = () => []\n')
     plant('scripts/campaign/document.mjs', 'export const campaignDocuments = () => []\n')
     plant('docs/openapi.json', '{}')
@@ -120,7 +120,7 @@ describe('the check of generated documents', () => {
     plant('dist/src/front/routes/routes.js', 'export const allRoutes = () => []\n')
     expect(run('scripts/generate.mjs').status).toBe(0)
     expect(run('scripts/generate.mjs', '--check').status).toBe(0)
-    expect(readFileSync(join(tree, 'docs/errors.md'), 'utf8')).toContain('| `a` | 404 | b |')
+    expect(readFileSync(join(tree, 'docs/errors.md'), 'utf8')).toContain('| `a`  | 404    | b       |')
     plant('docs/errors.md', 'by hand\n')
     const { status, stderr } = run('scripts/generate.mjs', '--check')
     expect([status, stderr]).toEqual([1, expect.stringContaining('docs/errors.md differs')])

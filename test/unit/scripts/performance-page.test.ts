@@ -1,10 +1,6 @@
-import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { barChart } from '../../../scripts/performance/charts.mjs'
-import {
-  performanceDocuments,
-  recordedPerformanceDocuments,
-} from '../../../scripts/performance/documents.mjs'
+import { performanceDocuments } from '../../../scripts/performance/documents.mjs'
 import { newestParts } from '../../../scripts/performance/runs.mjs'
 
 const page = `# Page
@@ -142,10 +138,8 @@ describe('the page on performance', () => {
     }
     const peers = [peersRun, other].map((run) => JSON.stringify(run)).join('\n')
     const text = documents({ peers }).get('docs/PERFORMANCE.md') ?? ''
-    const lines = text.replaceAll('\n  ', ' ')
-    expect(lines).toMatch(/^- Recorded .*, commit abc, medians.* Its figures: Single writes\.$/m)
-    expect(lines).toMatch(/^- Recorded .*, commit def, medians.* Its figures: Many in parallel\.$/m)
-    expect(text.split('\n').filter((line) => line.length > 110)).toEqual([])
+    expect(text).toMatch(/^- Recorded .*, commit abc, medians.* Its figures: Single writes\.$/m)
+    expect(text).toMatch(/^- Recorded .*, commit def, medians.* Its figures: Many in parallel\.$/m)
   })
 
   it('does not change when it is generated again', () => {
@@ -160,13 +154,6 @@ describe('the page on performance', () => {
 
   it('throws if a marker is missing', () => {
     expect(() => documents({ page: '# Page\n' })).toThrow('lacks the markers of peers')
-  })
-
-  it('matches the recorded runs in the repository', () => {
-    const made = recordedPerformanceDocuments()
-    expect(made.map(([path]: [string, string]) => path)).toContain('docs/PERFORMANCE.md')
-    for (const [path, text] of made)
-      expect(readFileSync(path, 'utf8'), `${path}: npm run generate`).toBe(text)
   })
 })
 
