@@ -5,7 +5,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { rolldown } from 'rolldown'
 import { keptCalls } from './kept-calls.mjs'
 import { licensesOf } from './licenses.mjs'
@@ -31,7 +31,7 @@ if (others.length > 0 || imports.length > 0)
   throw new Error(`The client imports ${imports}: it must be one module`)
 
 const files = new Map([['index.js', `/*!\n${licensesOf(output)}*/\n${code}`]])
-addDeclarations(`${entry}.d.ts`)
+await addDeclarations(`${entry}.d.ts`)
 putFiles(join(root, 'packages/client/dist'), files)
 
 const reExport = "export * from '@strandfast/client'\n"
@@ -44,15 +44,18 @@ putFiles(
 )
 
 /** Adds declarations, by their path in `dist/src`, and everything that they import. */
-function addDeclarations(path) {
+async function addDeclarations(path) {
   const name = `types/${path}`
   if (files.has(name)) return
   const text = readFileSync(join(compiled, path), 'utf8')
-  const plain = path.startsWith('wire/') ? plainTypes(text) : text
+  // Also ends circles of imports.
+  files.set(name, text)
+  const module = () => import(pathToFileURL(join(compiled, path.replace(/\.d\.ts$/, '.js'))))
+  const plain = path.startsWith('wire/') ? plainTypes(text, await module()) : text
   files.set(name, plain)
   for (const [, imported] of plain.matchAll(/(?:\bfrom |\bimport\(|\bimport )['"]([^'"]+)['"]/g)) {
     if (!imported.startsWith('.'))
       throw new Error(`${path} imports ${imported}, which the client must not depend on`)
-    addDeclarations(join(dirname(path), imported.replace(/\.js$/, '.d.ts')))
+    await addDeclarations(join(dirname(path), imported.replace(/\.js$/, '.d.ts')))
   }
 }

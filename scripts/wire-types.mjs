@@ -1,109 +1,40 @@
-const atoms = {
-  String: 'string',
-  Integer: 'number',
-  Number: 'number',
-  Boolean: 'boolean',
-  Null: 'null',
-  Unknown: 'unknown',
-}
-
 /**
  * Renders the types that a module of src/wire derives from its schemas, so that its declarations do not need
  * the schema library. Other exports are skipped.
- * @param {string} declarations as the compiler writes them
+ * @param {string} declarations as the compiler writes them, for the comments
+ * @param {Record<string, unknown>} schemas the exports of the module
  * @returns {string} declarations without imports
  */
-export function plainTypes(declarations) {
-  const schemas = new Map()
-  const documented = String.raw`((?:\/\*\*(?:(?!\*\/)[^])*\*\/\n)?)`
-  const constant = new RegExp(
-    String.raw`${documented}(?:export )?declare const (\w+): (Type\.[^]*?);\n(?=[^\s}]|$)`,
-    'g',
-  )
-  for (const [, comment, name, schema] of declarations.matchAll(constant))
-    schemas.set(name, { comment, schema })
-  const derived = new RegExp(String.raw`${documented}export type (\w+) = Static<typeof (\w+)>;`, 'g')
-  const types = [...declarations.matchAll(derived)].map(([, comment, name, from]) => {
-    const found = schemas.get(from)
-    if (found === undefined) throw new Error(`No schema ${from} for the type ${name}`)
-    return `${comment || found.comment}export type ${name} = ${new Reader(found.schema).whole()};\n`
+export function plainTypes(declarations, schemas) {
+  const commented = (text) => new RegExp(`((?:/\\*\\*(?:(?!\\*/)[^])*\\*/\n)?)export ${text}`, 'g')
+  const comments = new Map()
+  for (const [, comment, name] of declarations.matchAll(commented('declare const (\\w+): Type')))
+    comments.set(name, comment)
+  const derived = declarations.matchAll(commented('type (\\w+) = Static<typeof (\\w+)>;'))
+  const types = [...derived].map(([, comment, name, from]) => {
+    if (schemas[from] === undefined) throw new Error(`The schema ${from} is not exported`)
+    return `${comment || comments.get(from)}export type ${name} = ${typeOf(schemas[from], '')};\n`
   })
   return types.join('') || 'export {};\n'
 }
 
-/** Parses the type of a schema, such as `Type.TArray<Type.TString>`, and renders the type of its values. */
-class Reader {
-  #text
-  #at = 0
+const atoms = { string: 'string', integer: 'number', number: 'number', boolean: 'boolean', null: 'null' }
 
-  constructor(text) {
-    this.#text = text
+/** The type of the values that a schema allows. */
+function typeOf({ type, items, properties, patternProperties, required = [], ...schema }, indent) {
+  if ('const' in schema) return JSON.stringify(schema.const)
+  if ('enum' in schema) return schema.enum.map((value) => JSON.stringify(value)).join(' | ')
+  if ('anyOf' in schema) return schema.anyOf.map((one) => typeOf(one, indent)).join(' | ')
+  if (type in atoms) return atoms[type]
+  if (type === 'array') return `Array<${typeOf(items, indent)}>`
+  if (patternProperties !== undefined) return `Record<string, ${typeOf(patternProperties['^.*$'], indent)}>`
+  if (properties !== undefined) {
+    const members = Object.entries(properties).map(([name, member]) => {
+      const mark = required.includes(name) ? '' : '?'
+      return `${indent}    ${/^[\w$]+$/.test(name) ? name : JSON.stringify(name)}${mark}: ${typeOf(member, `${indent}    `)};\n`
+    })
+    return members.length === 0 ? '{}' : `{\n${members.join('')}${indent}}`
   }
-
-  whole() {
-    const type = this.#type()
-    if (this.#at < this.#text.length) this.#fail()
-    return type
-  }
-
-  #type() {
-    const [kind] = this.#take(/Type\.T(\w+)/y)
-    if (kind in atoms) return atoms[kind]
-    this.#take(/</y)
-    const type = this.#contents(kind)
-    this.#take(/>/y)
-    return type
-  }
-
-  #contents(kind) {
-    if (kind === 'Object') return this.#members()
-    if (kind === 'Array') return `Array<${this.#type()}>`
-    if (kind === 'Union') return this.#list(() => this.#type()).join(' | ')
-    if (kind === 'Enum') return this.#list(() => this.#literal()).join(' | ')
-    if (kind === 'Literal') return this.#literal()
-    if (kind !== 'Record') this.#fail()
-    this.#take(/"\^\.\*\$", /y)
-    return `Record<string, ${this.#type()}>`
-  }
-
-  #members() {
-    let written = this.#take(/(\{)/y)[0]
-    while (this.#text[this.#at] !== '}') {
-      const [space, name] = this.#take(/(\s*)([\w$]+|"[^"]*"): /y)
-      const [optional] = this.#take(/(Type\.TOptional<)?/y)
-      written += `${space}${name}${optional === undefined ? '' : '?'}: ${this.#type()};`
-      if (optional !== undefined) this.#take(/>/y)
-      written += this.#take(/;(\n *(?=\}))?/y)[0] ?? ''
-    }
-    this.#take(/\}/y)
-    return `${written}}`
-  }
-
-  #list(item) {
-    this.#take(/\[/y)
-    const items = [item()]
-    while (this.#text[this.#at] === ',') {
-      this.#take(/, /y)
-      items.push(item())
-    }
-    this.#take(/\]/y)
-    return items
-  }
-
-  #literal() {
-    return this.#take(/("[^"]*"|'[^']*'|-?\d+|true|false)/y)[0]
-  }
-
-  /** Consumes a match of the pattern. @returns its groups */
-  #take(pattern) {
-    pattern.lastIndex = this.#at
-    const match = pattern.exec(this.#text)
-    if (match === null) this.#fail()
-    this.#at = pattern.lastIndex
-    return match.slice(1)
-  }
-
-  #fail() {
-    throw new Error(`Unknown form of a schema type: ${this.#text.slice(this.#at, this.#at + 80)}`)
-  }
+  if (type === undefined) return 'unknown'
+  throw new Error(`Unknown form of a schema: ${JSON.stringify({ type, ...schema })}`)
 }

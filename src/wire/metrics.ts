@@ -1,7 +1,7 @@
 import { Type, type Static } from 'typebox'
 import { documented } from './documented.js'
 
-const MetricFamily = Type.Object({
+export const MetricFamily = Type.Object({
   name: Type.String(),
   help: Type.String(),
   type: Type.String({ description: 'counter, gauge, histogram or summary' }),

@@ -43,11 +43,11 @@ const selection = {
   ),
 }
 
-const LatestQuery = Type.Object(
+export const LatestQuery = Type.Object(
   { type: Type.Literal('latest'), ...selection },
   { additionalProperties: false },
 )
-const TimeRangeQuery = Type.Object(
+export const TimeRangeQuery = Type.Object(
   {
     type: Type.Literal('time_range'),
     from_ts: Type.Optional(Moment),
