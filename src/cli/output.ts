@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { eastAsianWidth } from 'get-east-asian-width'
 import { printable } from './printable.js'
 
 /** How a command prints: `text` for people, or `json`, one line of JSON for each object. */
@@ -100,9 +101,7 @@ function cellText(cell: Cell): string {
   return text === '' ? '-' : printable(text)
 }
 
-/** Characters that take two columns of a terminal (UAX #11, approximately), and those that take none. */
-const wide =
-  /[\p{sc=Han}\p{sc=Hangul}\p{sc=Hiragana}\p{sc=Katakana}\p{Emoji_Presentation}\u3000-\u303f\uff01-\uff60]/u
+/** Characters that take no column of a terminal. */
 const zeroWidth = /[\p{Mn}\p{Me}\p{Cf}]/u
 
 function widthOf(text: string): number {
@@ -114,7 +113,7 @@ function widthOf(text: string): number {
 function characterWidth(character: string): number {
   if (character < '\u0300') return 1
   if (zeroWidth.test(character)) return 0
-  return wide.test(character) ? 2 : 1
+  return eastAsianWidth(character.codePointAt(0) ?? 0)
 }
 
 /** The text, cut so that it takes at most `columns`, with … at the end if it was cut. */

@@ -36,14 +36,14 @@ const row = (name: string, more: Partial<Row> = {}): Row => ({ name, tags: [], o
 describe('a table', () => {
   it('aligns columns, also of wide characters, and widens them for later rows', async () => {
     const table = new Table(columns, Infinity)
-    await table.print([row('a', { tags: ['x', 'y'], on: true }), row('日本', { on: false, body: 'end' })])
+    await table.print([row('a', { tags: ['x', 'y'], on: true }), row('日ㄅ', { on: false, body: 'end' })])
     await table.print([row('longer name')])
     table.end('none')
     expect(printed).toBe(
       [
         'NAME  TAGS  ON   BODY',
         'a     x, y  yes  -',
-        '日本  -     no   end',
+        '日ㄅ  -     no   end',
         'longer name  -     -    -',
         '',
       ].join('\n'),
