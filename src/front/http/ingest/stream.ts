@@ -133,6 +133,8 @@ export class LineIngest {
     // If the first chunk is refused, nothing may be written, so the others wait for its answer.
     const waitsForFirst = options.ifMatch !== undefined || options.idempotency !== undefined
     await this.#untilInFlight(index === 1 && waitsForFirst ? 0 : limits.ingestChunksInFlightMax - 1)
+    // A chunk that waits for the next owner is written although the last owner did not write the one before.
+    if (parts.some(({ shard }) => !shards.linkOf(shard).serving)) await this.#untilInFlight(0)
     if (this.#stopped(body)) return
     // Counted first, because a shard with a full queue answers synchronously.
     this.#inFlight += parts.length

@@ -38,6 +38,7 @@ function slowIngest(options: Partial<IngestOptions>) {
   } as unknown as HttpResponse
   const shards = {
     shardOf: () => 0,
+    linkOf: () => ({ serving: true }),
     sendTo: (_shard: number, _command: unknown, done: (outcome: Outcome) => void) => outcomes.push(done),
   } as unknown as Shards
   const exchange = new Exchange(
