@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { binariesOf } from '../support/cluster/prepared-data.js'
 import { type ClusterOfOne, makeClusterOfOne } from '../support/postgres/cluster-of-one.js'
 import { noPostgres } from '../support/postgres/postgres.js'
@@ -13,6 +13,7 @@ describe.skipIf(noPostgres)('a node that starts with an unsuitable database', ()
   })
 
   afterAll(() => cluster?.remove())
+  afterEach(() => cluster.killNodes())
 
   const query = (text: string) => cluster.postgres.query(text)
   const contents = async () => {

@@ -1,5 +1,5 @@
 import { mkdirSync } from 'node:fs'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { eventually } from '../support/eventually.js'
 import { type ClusterOfOne, makeClusterOfOne } from '../support/postgres/cluster-of-one.js'
 import { noPostgres } from '../support/postgres/postgres.js'
@@ -15,6 +15,7 @@ describe.skipIf(noPostgres)('a node with an unsuitable database or settings', ()
   })
 
   afterAll(() => cluster?.remove())
+  afterEach(() => cluster.killNodes())
 
   const write = (server: TestServer, text: string) =>
     call(server, 'POST /v1/collections/notes/records', { body: { data: { text } } })

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { Client } from 'pg'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { eventually } from '../support/eventually.js'
 import { newAgent } from '../support/http/answers.js'
 import { type ClusterOfOne, makeClusterOfOne, testSeed } from '../support/postgres/cluster-of-one.js'
@@ -22,6 +22,7 @@ describe.skipIf(noPostgres)('a node of a cluster', () => {
   })
 
   afterAll(() => cluster?.remove())
+  afterEach(() => cluster.killNodes())
 
   const write = (server: TestServer, agent: string, text: string) =>
     call(server, `${records}/${agent}/records`, { body: { data: { text } } })

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { eventually } from '../support/eventually.js'
 import { type ClusterOfOne, makeClusterOfOne } from '../support/postgres/cluster-of-one.js'
 import { makePostgres, noPostgres, type TestPostgres } from '../support/postgres/postgres.js'
@@ -21,6 +21,8 @@ describe.skipIf(noPostgres)('strandfast cluster status', () => {
     await cluster?.remove()
     await standby?.remove()
   })
+
+  afterEach(() => cluster.killNodes())
 
   const start = (node: string, env: Record<string, string> = {}) =>
     cluster.start({ env: { SERVICE_CLUSTER_NODE: node, SERVICE_CLUSTER_LEASE_SECS: '1', ...env } })

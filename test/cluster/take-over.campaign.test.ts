@@ -1,5 +1,5 @@
-import { rmSync, writeFileSync } from 'node:fs'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { existsSync, rmSync, writeFileSync } from 'node:fs'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { eventually } from '../support/eventually.js'
 import { type ClusterOfOne, makeClusterOfOne } from '../support/postgres/cluster-of-one.js'
 import { noPostgres } from '../support/postgres/postgres.js'
@@ -18,6 +18,7 @@ describe.skipIf(noPostgres)('nodes of a cluster that have no links', () => {
   })
 
   afterAll(() => cluster?.remove())
+  afterEach(() => cluster.killNodes())
 
   const own = (node: string) => ({
     SERVICE_CLUSTER_NODE: node,
@@ -113,11 +114,13 @@ describe.skipIf(noPostgres)('nodes of a cluster that have no links', () => {
   })
 
   it('end when their rows were changed, even in the middle of following a log', async () => {
-    const first = await start('first')
+    // With a longer lease, neither node expels the other on a slow machine.
+    const lease = { SERVICE_CLUSTER_LEASE_SECS: '10' }
+    const first = await cluster.start({ env: { ...own('first'), ...lease } })
     const hang = cluster.newPath('hang')
     const second = await cluster.start({
       nodeOptions: ['--import', new URL('../support/faults/hanging-thread.mjs', import.meta.url).href],
-      env: { ...own('second'), TEST_HANG_FILE: hang },
+      env: { ...own('second'), ...lease, TEST_HANG_FILE: hang },
     })
     await eventually(async () => (await call(second, 'GET /readyz')).body.detail?.includes('first'))
     const exited = ended(second)
@@ -125,6 +128,8 @@ describe.skipIf(noPostgres)('nodes of a cluster that have no links', () => {
     // From now on the second node misses all writes of the first.
     await write(first, 'notes', 'followed')
     await eventually(async () => Number(await metric(second, 'strandfast_cluster_lag_seconds')) > 1)
+    // On a slow machine a copy is as late while its thread does not hang; then the process exits with 1.
+    await eventually(() => existsSync(`${hang}.hangs`))
     await cluster.postgres.query("UPDATE strandfast_nodes SET alive = false WHERE node = 'second'")
     await exited
     expect(second.process.signalCode).toBe('SIGKILL')

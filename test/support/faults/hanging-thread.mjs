@@ -6,8 +6,10 @@
  *   decision     permanently, while a write is decided, in JavaScript
  *   transaction  permanently, in the middle of a transaction of LMDB, in JavaScript
  *   kernel       in a system call, until the test opens the named pipe TEST_HANG_PIPE for writing
+ *
+ * A thread that hangs in a transaction makes the file with the suffix `.hangs` first.
  */
-import { openSync, readFileSync } from 'node:fs'
+import { openSync, readFileSync, writeFileSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { isMainThread, workerData } from 'node:worker_threads'
 import zlib from 'node:zlib'
@@ -38,7 +40,10 @@ if (!isMainThread && threadName !== 'undefined') {
   }
   const { crc32 } = zlib
   zlib.crc32 = (...parameters) => {
-    if (hangPoint() === 'transaction' && new Error().stack.includes('transactionSync')) hang()
+    if (hangPoint() === 'transaction' && new Error().stack.includes('transactionSync')) {
+      writeFileSync(`${process.env.TEST_HANG_FILE}.hangs`, '')
+      hang()
+    }
     return crc32(...parameters)
   }
   syncBuiltinESMExports()

@@ -26,6 +26,8 @@ export interface ClusterOfOne {
   }): Promise<TestServer>
   /** A new path that does not exist yet. */
   newPath(name: string): string
+  /** Kills the nodes that still run, as after a failed test. */
+  killNodes(): Promise<void>
   remove(): Promise<void>
 }
 
@@ -43,6 +45,11 @@ export async function makeClusterOfOne(making: PostgresOptions = {}): Promise<Cl
   }
   let count = 0
   const place = (name: string) => join(directory, `${name}-${(count += 1)}`)
+  const killNodes = async () => {
+    for (const { process, halt } of servers.splice(0)) {
+      if (process.exitCode === null && process.signalCode === null) await halt('SIGKILL')
+    }
+  }
   return {
     postgres,
     env,
@@ -54,11 +61,9 @@ export async function makeClusterOfOne(making: PostgresOptions = {}): Promise<Cl
       return server
     },
     newPath: place,
+    killNodes,
     async remove() {
-      for (const server of servers) {
-        if (server.process.exitCode === null && server.process.signalCode === null)
-          await server.halt('SIGKILL')
-      }
+      await killNodes()
       await postgres.remove()
       rmSync(directory, { recursive: true, force: true })
     },
