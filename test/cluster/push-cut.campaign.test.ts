@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -9,6 +9,7 @@ import { eventually } from '../support/eventually.js'
 import { checkedCall, newAgent } from '../support/http/answers.js'
 import { type ClusterOfOne, makeClusterOfOne, testSeed } from '../support/postgres/cluster-of-one.js'
 import { noPostgres } from '../support/postgres/postgres.js'
+import { copyData } from '../support/server/copied-data.js'
 import { startServer } from '../support/server/server.js'
 
 const entry = join(import.meta.dirname, '../../dist/program/strandfast.js')
@@ -77,7 +78,7 @@ describe.skipIf(noPostgres)('an interrupted push', () => {
       const name = `cut_${(rounds += 1)}`
       await cluster.postgres.query(`CREATE DATABASE ${name}`)
       const copy = cluster.newPath('copy')
-      cpSync(dataDir, copy, { recursive: true, filter: (path) => !path.endsWith('.sock') })
+      copyData(dataDir, copy)
       const url = cluster.postgres.url.replace(/postgres$/, name)
       const env = { SERVICE_CLUSTER_URL: url, SERVICE_DATA_DIR: copy, SERVICE_PORT: '0' }
       await cutOff(env, () => isThere({ url, copy }))

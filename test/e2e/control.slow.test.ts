@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readlinkSync, rmSync, statSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -5,6 +6,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { eventually } from '../support/eventually.js'
 import { backUp } from '../support/server/backup.js'
+import { copyData } from '../support/server/copied-data.js'
 import { call, startServer, type TestServer } from '../support/server/server.js'
 
 let directory: string
@@ -133,5 +135,21 @@ describe('the control socket', { timeout: 180_000 }, () => {
     expect((await backUp(dataDir, join(directory, 'of-killed'))).code).toBe(0)
     server = await startServer({ dataDir })
     expect((await backUp(dataDir, join(directory, 'of-running'))).code).toBe(0)
+  })
+
+  it('is left by a killed server, whose directory can be copied all the same', async () => {
+    const { dataDir } = server
+    await server.halt('SIGKILL')
+    const whole = join(directory, 'whole')
+    execFileSync('cp', ['-a', dataDir, whole])
+    expect(existsSync(join(whole, 'control.sock'))).toBe(true)
+    const files = join(directory, 'files')
+    copyData(dataDir, files)
+    expect((await backUp(whole, join(directory, 'of-whole'))).code).toBe(0)
+    for (const copy of [whole, files, dataDir]) {
+      server = await startServer({ dataDir: copy })
+      expect((await call(server, 'GET /readyz')).status).toBe(200)
+      if (copy !== dataDir) await server.halt()
+    }
   })
 })

@@ -1,6 +1,5 @@
 import {
   chmodSync,
-  cpSync,
   existsSync,
   lstatSync,
   mkdtempSync,
@@ -14,6 +13,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { checkedCall } from '../support/http/answers.js'
 import { startCommand } from '../support/server/backup.js'
+import { copyData } from '../support/server/copied-data.js'
 import { runReshard } from '../support/server/reshard.js'
 import { startServer, testRootKey, type TestServer } from '../support/server/server.js'
 
@@ -96,8 +96,7 @@ it('is checked by doctor, with its disk', async () => {
 
 it('is refused for a copy of the data directory, because its links lead to the same logs', async () => {
   const copy = join(folder, 'copy')
-  const filter = (path: string) => !path.endsWith('.sock')
-  cpSync(dataDir(), copy, { recursive: true, verbatimSymlinks: true, filter })
+  copyData(dataDir(), copy)
   // Like `cp -a`.
   for (const name of ['', 'shard-0', 'shard-1']) chmodSync(join(copy, name), 0o700)
   const { code, stderr } = await startCommand(['serve'], {

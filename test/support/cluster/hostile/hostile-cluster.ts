@@ -1,11 +1,12 @@
 import { once } from 'node:events'
 
-import { cpSync, rmSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import type { ChildProcess } from 'node:child_process'
 import type { Client } from 'pg'
 import { authSettings, rootKey } from '../../../../scripts/crash-loop/victim.mjs'
 import { eventually } from '../../eventually.js'
 import { type ClusterOfOne, makeClusterOfOne, testSeed } from '../../postgres/cluster-of-one.js'
+import { copyData } from '../../server/copied-data.js'
 import { startServer, type TestServer } from '../../server/server.js'
 import { requestNode } from '../rounds/cluster-client.js'
 import { type Answers, Clients, type Known, look, owed } from './history.js'
@@ -82,7 +83,7 @@ export class HostileCluster {
   /** A copy of the directory of the stopped node. */
   keptCopy(): string {
     const copy = this.cluster.newPath('kept')
-    cpSync(this.kept, copy, { recursive: true })
+    copyData(this.kept, copy)
     return copy
   }
 

@@ -1,5 +1,6 @@
-import { cpSync, rmSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { eventually } from '../../eventually.js'
+import { copyData } from '../../server/copied-data.js'
 import type { Chance } from '../register-chaos.js'
 import { anyOf, type Fault, heal, leases, moment, type OfOne, shuffled } from './fault.js'
 import { settingsOf } from './supervised-node.js'
@@ -93,13 +94,13 @@ export const mistakes: readonly Fault[] = [
   ofAny('a directory that is restored from a copy', async (all, node, chance) => {
     const copy = all.place('copy')
     await node.kill()
-    cpSync(node.dataDir, copy, { recursive: true })
+    copyData(node.dataDir, copy)
     node.start()
     await eventually(() => node.responds())
     await leases(chance)
     await node.kill()
     rmSync(node.dataDir, { recursive: true })
-    cpSync(copy, node.dataDir, { recursive: true })
+    copyData(copy, node.dataDir)
     rmSync(copy, { recursive: true })
     node.start()
   }),
