@@ -1,11 +1,12 @@
 import { expect, it } from 'vitest'
 import { limits } from '../../../../src/base/limits/limits.js'
+import { Quota } from '../../../../src/base/quota.js'
 import type { HttpResponse } from '../../../../src/front/engine/http-listener.js'
 import { BodyBuffers } from '../../../../src/front/http/body-buffers.js'
 import { readRouteBody } from '../../../../src/front/http/body.js'
 import { Exchange } from '../../../../src/front/http/exchange.js'
 import { FrontTurn } from '../../../../src/front/http/front-turn.js'
-import { localBodyBytes, localUnreadBytes } from '../../../../src/front/limits/bounds.js'
+import { answerBytes, bodyBytes } from '../../../../src/front/limits/bounds.js'
 import { OpenTransfers } from '../../../../src/front/limits/transfers.js'
 import type { Principal } from '../../../../src/front/routes/route.js'
 
@@ -25,14 +26,14 @@ it('performs no request that is refused while its body waits for memory', () => 
     end: () => {},
   } as unknown as HttpResponse
   const about = { requestId: 'x', allowedOrigin: '', headOnly: false, isLast: false, isKept: true }
-  const memory = { unsent: localUnreadBytes(), buffers: new BodyBuffers() }
+  const memory = { unsent: new Quota(answerBytes), buffers: new BodyBuffers() }
   const exchange = new Exchange(response, { ...about, ...memory }, { done: () => {} })
   exchange.ownerOf = () => 'key'
   const principal: Principal = { id: 'key', scopes: new Set(), agents: [] }
-  const transfers = new OpenTransfers(localBodyBytes())
+  const transfers = new OpenTransfers(new Quota(bodyBytes))
   const other = transfers.begin({ principal, owner: 'key' }, () => {})
   const size = 2 * limits.smallBodyBytesMax
-  expect(other.add(limits.bodyBytesPerPrincipalMax - size)).toBe(true)
+  expect(other.reserve(limits.bodyBytesPerPrincipalMax - size)).toBe(true)
 
   const head = { contentLength: size, headers: { contentEncoding: '', contentType: '' } } as never
   const bodies: Uint8Array[] = []

@@ -1,13 +1,15 @@
 import { setImmediate as nextTick } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { limits } from '../../../../../src/base/limits/limits.js'
+import { Quota } from '../../../../../src/base/quota.js'
 import type { ShardConnection } from '../../../../../src/dispatch/links/shard-connection.js'
 import { Shards } from '../../../../../src/dispatch/links/shards.js'
 import type { BodyPart } from '../../../../../src/front/http/body-queue.js'
 import { FrontSlices } from '../../../../../src/front/http/front-turn.js'
 import { LineIngest } from '../../../../../src/front/http/ingest/stream.js'
-import { localBodyBytes } from '../../../../../src/front/limits/bounds.js'
-import { OpenUploads } from '../../../../../src/front/limits/uploads.js'
+import { lineSource } from '../../../../../src/front/http/ingest/source.js'
+import { bodyBytes } from '../../../../../src/front/limits/bounds.js'
+import { OpenTransfers } from '../../../../../src/front/limits/transfers.js'
 import { decodeCommands } from '../../../../../src/protocol/frame.js'
 import { ShardMemory } from '../../../../../src/protocol/shard-memory.js'
 
@@ -59,10 +61,21 @@ function upload() {
     },
   }
   const principal = { id: 'root', kind: 'root' }
-  const memory = new OpenUploads(localBodyBytes()).hold({ principal, owner: 'root' } as never, () => {})
-  const request = { agent: 'a', format: 'ndjson', gzip: false, onError: 'skip' }
+  const memory = new OpenTransfers(new Quota(bodyBytes)).begin(
+    { principal, owner: 'root' } as never,
+    () => {},
+  )
+  const request = { target: { agent: 'a' }, options: { gzip: false, onError: 'skip' }, source: lineSource }
   const limited = { bodyBytesMax: Infinity, lineBytesMax: 1_000, badLinesMax: 0, onRefused: () => {} }
-  const stream = { ...limited, request, principal, memory, shards, slices: new FrontSlices() }
+  const stream = {
+    ...limited,
+    ...request,
+    principal,
+    owner: 'root',
+    memory,
+    shards,
+    slices: new FrontSlices(),
+  }
   const answer = new LineIngest(stream as never).run(body)
   const arrive = async (...parts: BodyPart[]) => {
     arrived.push(...parts)
