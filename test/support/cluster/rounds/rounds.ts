@@ -82,7 +82,14 @@ export async function clusterRounds({
       const about = `Round ${rounds}, ${fault.name}, ${linked ? 'with' : 'without'} links`
       if (found === undefined) {
         const state = await describe(nodes, load)
-        return { breaches: [`${about}: it does not end, after ${laps}`, ...state], rounds, ends: [] }
+        return {
+          breaches: [
+            `${about}: it did not end within ${roundMs} ms, and its last lap ended after ${laps}`,
+            ...state,
+          ],
+          rounds,
+          ends: [],
+        }
       }
       breaches.push(...found.map((text) => `${about}: ${text}`))
       const outage = `no node answered for ${Math.round(load.known.takeOutageMs())} ms`
