@@ -48,6 +48,8 @@ export class ShardStore {
   /** All other tables, by their specs. */
   readonly tables: OpenedTables
   readonly setAside = new SetAside()
+  /** The indexes of tables. */
+  readonly #indexes: readonly BackgroundIndex[]
   readonly #hashes: HashIndex
   readonly #scrubber: Scrubber
   readonly #log: ShardLog
@@ -68,6 +70,7 @@ export class ShardStore {
     this.environment = this.#log.environment
     this.agents = new AgentTable(this.environment, masterSeed, openAgentsMax)
     this.tables = new OpenedTables(this.environment, this.setAside)
+    this.#indexes = tableSpecs.flatMap((spec) => spec.index(this.tables) ?? [])
     this.#hashes = HashIndex.open(this.environment.hashes)
     this.#scrubber = new Scrubber(this.environment)
     // The server may have been killed between the flush of an erasure and the wipe of the log.
@@ -218,7 +221,7 @@ export class ShardStore {
   #step(): void {
     this.#hashes.commitStep()
     this.environment.runs.commitStep()
-    for (const index of this.#indexes()) index.step()
+    for (const index of this.#indexes) index.step()
   }
 
   #put(group: WriteSet, nowMs: number): void {
@@ -236,13 +239,8 @@ export class ShardStore {
     else this.#flush(() => this.#step())
   }
 
-  /** The indexes of tables. */
-  #indexes(): BackgroundIndex[] {
-    return tableSpecs.flatMap((spec) => spec.index(this.tables) ?? [])
-  }
-
   get #needsMerge(): boolean {
-    return this.#hashes.needsStep || this.#indexes().some((index) => index.needsStep)
+    return this.#hashes.needsStep || this.#indexes.some((index) => index.needsStep)
   }
 
   /**
@@ -260,7 +258,7 @@ export class ShardStore {
     if (this.hasSpace()) {
       this.#flush(() => {
         this.#hashes.flush()
-        for (const index of this.#indexes()) index.flush()
+        for (const index of this.#indexes) index.flush()
         this.environment.runs.flush()
       })
     }
