@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readlinkSync, rmSync, 
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setImmediate as immediate } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { eventually } from '../support/eventually.js'
 import { backUp } from '../support/server/backup.js'
@@ -77,7 +78,7 @@ describe('the control socket', { timeout: 180_000 }, () => {
       const answered = answerTo(`${JSON.stringify({ copy_to: to })}\n`)
       // In the middle of a store: removing a directory while LMDB opens a file in it can end the process
       // (docs/upstream/lmdb-failed-open.md), so the command waits for the server before it removes one.
-      await eventually(() => to.some((path) => bytesOf(join(path, 'data.mdb')) > 1_000_000))
+      while (!to.some((path) => bytesOf(join(path, 'data.mdb')) > 1_000_000)) await immediate()
       rmSync(copy, { recursive: true })
       answers.push((await answered).trimEnd().split('\n').at(-1) ?? '')
       expect((await call(server, 'GET /readyz', { key: null })).status).toBe(200)

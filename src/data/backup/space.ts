@@ -47,35 +47,50 @@ export interface Flush {
  */
 export async function copyWithinSpace(
   pool: StorePool,
-  { from, to, source, flush }: { from: string[]; to: string[]; source: BackupSource; flush?: Flush },
+  { source, ...stores }: Stores & { source: BackupSource },
 ): Promise<ShardCopy[]> {
-  let low = lowSpace(to, source)
+  let low = lowSpace(stores.to, source)
   if (low !== undefined) throw new Error(low)
   const timer = setInterval(() => {
-    low ??= lowSpace(to, source)
+    low ??= lowSpace(stores.to, source)
     if (low !== undefined) pool.stop()
   }, limits.backupSpaceMs)
+  let copies: ShardCopy[]
   try {
-    if (flush === undefined) return await pool.copy(from, to)
-    for (let tries = 0; tries < limits.backupFlushTries; tries++) {
-      // The first try pauses no writes. Under a heavy load of writes or erasures, a store never stays
-      // unchanged long enough.
-      const rest = tries > 0
-      try {
-        const segments = await flush.all(rest)
-        const copies = await pool.copy(from, to, { segments, taken: () => rest && flush.resume() })
-        if (copies.length > 0) return copies
-      } finally {
-        if (rest) flush.resume()
-      }
-    }
-    throw new Error('The stores changed during every attempt to copy them: try again under less load')
+    copies = await copyStores(pool, stores)
   } catch (error) {
     if (low === undefined) throw error
     throw new Error(low, { cause: error })
   } finally {
     clearInterval(timer)
   }
+  // A quick copy ends between two looks, and nothing is left of one whose directory was removed.
+  low ??= lowSpace(stores.to, source)
+  if (low !== undefined) throw new Error(low)
+  return copies
+}
+
+interface Stores {
+  from: string[]
+  to: string[]
+  flush?: Flush | undefined
+}
+
+async function copyStores(pool: StorePool, { from, to, flush }: Stores): Promise<ShardCopy[]> {
+  if (flush === undefined) return await pool.copy(from, to)
+  for (let tries = 0; tries < limits.backupFlushTries; tries++) {
+    // The first try pauses no writes. Under a heavy load of writes or erasures, a store never stays
+    // unchanged long enough.
+    const rest = tries > 0
+    try {
+      const segments = await flush.all(rest)
+      const copies = await pool.copy(from, to, { segments, taken: () => rest && flush.resume() })
+      if (copies.length > 0) return copies
+    } finally {
+      if (rest) flush.resume()
+    }
+  }
+  throw new Error('The stores changed during every attempt to copy them: try again under less load')
 }
 
 /** Why the copy must be stopped. An interrupted command has already removed its directory. */
