@@ -5,13 +5,7 @@ import { limits } from '../base/limits/limits.js'
 import { pagesOf } from '../client/collection.js'
 import { ServiceError } from '../client/errors.js'
 import type { ServiceClient } from '../client/service-client.js'
-import type {
-  AgentStatusResponse,
-  ApiKeyMade,
-  Proposal,
-  ProposedMutation,
-  RowPolicy,
-} from '../client/types.js'
+import type { AgentStatusResponse, ApiKeyMade, ProposalView, Proposed, RowPolicy } from '../client/types.js'
 import { proposalStates } from '../strand/proposal.js'
 import { type Scope, scopes } from '../wire/api-keys.js'
 import { PoliciesBody } from '../wire/policies.js'
@@ -232,7 +226,7 @@ async function deleteKey({ client, operands: [id = ''] }: CallRequest): Promise<
 }
 
 /** The states to list: `proposed` means open. @returns undefined if the text is not a state */
-function stateOf(text = 'proposed'): Proposal['state'] | 'all' | undefined {
+function stateOf(text = 'proposed'): ProposalView['state'] | 'all' | undefined {
   return text === 'all' ? 'all' : proposalStates.find((state) => state === text)
 }
 
@@ -368,7 +362,7 @@ async function isConfirmed(question: string): Promise<boolean> {
 function describeProposed({
   proposal_id: id,
   effective_at_ms: effectiveMs,
-}: Pick<ProposedMutation, 'proposal_id' | 'effective_at_ms'>): string {
+}: Pick<Proposed, 'proposal_id' | 'effective_at_ms'>): string {
   return effectiveMs === null
     ? `Proposed ${id}: it is applied when another key approves it (strandfast proposals approve ID)`
     : `Proposed ${id}: it is applied at ${timeCell(effectiveMs)} unless it is rejected`

@@ -2,12 +2,12 @@ import { changeCall, pagesOf, readCall } from './collection.js'
 import { type Call, type CredentialSource, type Transport, pathSegment } from './http.js'
 import type {
   ApiKey,
-  ApiKeyDeletedResponse,
+  ApiKeyDeleted,
   ApiKeyMade,
-  ApiKeyPageResponse,
+  ApiKeyPage,
   CallOptions,
   ChangeOptions,
-  NewApiKey,
+  ApiKeyCreateBody,
 } from './types.js'
 import { jsonText } from './json-text.js'
 
@@ -33,7 +33,7 @@ export class ApiKeysClient {
   }
 
   /** One page of keys in the order of their ids. The secrets are not included: only `create` returns them. */
-  list(options: ApiKeyListOptions = {}): Promise<ApiKeyPageResponse> {
+  list(options: ApiKeyListOptions = {}): Promise<ApiKeyPage> {
     const { limit, cursor } = options
     return this.#send(readCall('/v1/admin/api-keys', options, { limit, cursor }))
   }
@@ -48,7 +48,7 @@ export class ApiKeysClient {
    * Creates a key. If two admin keys exist already, a key that may decide about proposals has a
    * `proposal_id`, and works after that proposal is approved (docs/ZONES.md).
    */
-  async create(key: NewApiKey, options: ChangeOptions = {}): Promise<ApiKeyMade> {
+  async create(key: ApiKeyCreateBody, options: ChangeOptions = {}): Promise<ApiKeyMade> {
     return this.#send(changeCall('/v1/admin/api-keys', jsonText(key), options))
   }
 
@@ -56,7 +56,7 @@ export class ApiKeysClient {
    * Deletes a key: it is no longer accepted, and its open streams are closed.
    * @throws NotFoundError if the key does not exist
    */
-  remove(keyId: string, options: ChangeOptions = {}): Promise<ApiKeyDeletedResponse> {
+  remove(keyId: string, options: ChangeOptions = {}): Promise<ApiKeyDeleted> {
     const path = `/v1/admin/api-keys/${pathSegment(keyId)}`
     return this.#send({ ...changeCall(path, undefined, options), method: 'DELETE' })
   }

@@ -1,7 +1,7 @@
 import type { Timing } from './timing.js'
 import { ServiceError } from './errors.js'
 import type { CredentialSource } from './http.js'
-import type { AuthSession, Refreshed } from './auth-types.js'
+import type { AuthSession, LoggedIn } from './auth-types.js'
 
 /**
  * Called with the current session, or with undefined after the user has signed out or the session has ended.
@@ -11,12 +11,12 @@ export type OnSessionChange = (session: AuthSession | undefined) => void | Promi
 export interface SessionKeeperSettings {
   timing: Timing
   /** Exchanges a refresh token, with retries. */
-  exchange: (refreshToken: string) => Promise<Refreshed>
+  exchange: (refreshToken: string) => Promise<LoggedIn>
 }
 
 /** The tokens in the answer to a sign-in or a refresh. */
-export type TokenAnswer = Pick<Refreshed, 'token' | 'refresh_token' | 'expires_in'> &
-  Partial<Pick<Refreshed, 'device_token'>>
+export type TokenAnswer = Pick<LoggedIn, 'token' | 'refresh_token' | 'expires_in'> &
+  Partial<Pick<LoggedIn, 'device_token'>>
 
 /** The state of one sign-in; refreshes change it in place. */
 interface SessionState {
@@ -29,7 +29,7 @@ interface SessionState {
    */
   previousToken: string | undefined
   /** The running refresh, shared by all callers. */
-  refreshing: Promise<Refreshed> | undefined
+  refreshing: Promise<LoggedIn> | undefined
 }
 
 /**
@@ -100,7 +100,7 @@ export class SessionKeeper {
    * Renews the token now, or waits for a running refresh.
    * @throws ServiceError `no_session` if no user is signed in; `refresh_…` if the session has ended
    */
-  async refresh(signal: AbortSignal | undefined): Promise<Refreshed> {
+  async refresh(signal: AbortSignal | undefined): Promise<LoggedIn> {
     signal?.throwIfAborted()
     if (!this.#current) throw new ServiceError(0, 'No user is signed in', { code: 'no_session' })
     return unlessAborted(this.#refresh(this.#current), signal)
@@ -148,14 +148,14 @@ export class SessionKeeper {
     }
   }
 
-  #refresh(state: SessionState): Promise<Refreshed> {
+  #refresh(state: SessionState): Promise<LoggedIn> {
     state.refreshing ??= this.#exchange(state).finally(() => {
       state.refreshing = undefined
     })
     return state.refreshing
   }
 
-  async #exchange(state: SessionState): Promise<Refreshed> {
+  async #exchange(state: SessionState): Promise<LoggedIn> {
     try {
       const answer = await this.#settings.exchange(state.session.refresh_token)
       const { session, renewAtMs, endsAtMs } = this.#stateOf(this.#sessionOf(answer))

@@ -3,7 +3,7 @@ import type {
   AppMetadataUpdated,
   AuthSession,
   AuthStatus,
-  Credentials,
+  LoginBody,
   EmailVerified,
   Jwks,
   LinkSent,
@@ -14,12 +14,10 @@ import type {
   MagicLinkVerified,
   Me,
   Metadata,
-  PasswordChange,
+  PasswordChangeBody,
   PasswordChanged,
-  PasswordReset,
-  PasswordResetRequested,
+  PasswordResetBody,
   PasswordWasReset,
-  Refreshed,
   Registered,
   Revoked,
   SessionEnded,
@@ -212,12 +210,12 @@ export class AuthClient {
    * begins.
    * Errors: 409 `email_exists`, 422 `weak_password`
    */
-  register(credentials: Credentials, options: CallOptions = {}): Promise<Registered> {
+  register(credentials: LoginBody, options: CallOptions = {}): Promise<Registered> {
     return this.#signIn<Registered>('/register', credentials, options)
   }
 
   /** Signs in. Errors: 401 `invalid_credentials`, 429 `account_locked`, 403 `email_not_verified`. */
-  login(credentials: Credentials, options: CallOptions = {}): Promise<LoggedIn> {
+  login(credentials: LoginBody, options: CallOptions = {}): Promise<LoggedIn> {
     return this.#signIn<LoggedIn>('/login', this.#fromDevice(credentials), options)
   }
 
@@ -236,7 +234,7 @@ export class AuthClient {
    * caller's signal does not abort it for the others. Errors: `no_session`; 401 `refresh_invalid`,
    * `refresh_expired`, `refresh_reused`, which end the session
    */
-  refresh(options: CallOptions = {}): Promise<Refreshed> {
+  refresh(options: CallOptions = {}): Promise<LoggedIn> {
     return this.#settings.keeper.refresh(options.signal)
   }
 
@@ -283,20 +281,20 @@ export class AuthClient {
   }
 
   /** Changes the password. Errors: 401 `invalid_credentials`, 422 `weak_password`. */
-  async changePassword(change: PasswordChange, options: CallOptions = {}): Promise<PasswordChanged> {
+  async changePassword(change: PasswordChangeBody, options: CallOptions = {}): Promise<PasswordChanged> {
     const body = jsonText(this.#fromDevice(change))
     return this.#asUser({ method: 'POST', path: '/password/change', body }, options)
   }
 
   /** Requests the mail for resetPassword. The answer is the same as of magicLink.send. */
-  requestPasswordReset(email: string, options: CallOptions = {}): Promise<PasswordResetRequested> {
+  requestPasswordReset(email: string, options: CallOptions = {}): Promise<LinkSent> {
     return this.#sendLink('/password/reset-request', email, options)
   }
 
   /**
    * Sets a password with a mailed token; does not sign in. Errors: 400 `invalid_token`, 422 `weak_password`.
    */
-  resetPassword(reset: PasswordReset, options: CallOptions = {}): Promise<PasswordWasReset> {
+  resetPassword(reset: PasswordResetBody, options: CallOptions = {}): Promise<PasswordWasReset> {
     return this.#post('/password/reset', reset, options)
   }
 
@@ -323,7 +321,7 @@ export class AuthClient {
    * Adds the device token to a body with a password, unless the body has one. The token distinguishes a login
    * of this device from guesses of unknown clients.
    */
-  #fromDevice<B extends Credentials | PasswordChange>(body: B): B {
+  #fromDevice<B extends LoginBody | PasswordChangeBody>(body: B): B {
     const { deviceToken } = this
     return deviceToken === undefined ? body : { device_token: deviceToken, ...body }
   }

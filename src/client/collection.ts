@@ -19,7 +19,7 @@ import type {
   PoliciesProposed,
   PoliciesReplaced,
   PoliciesShown,
-  ProposedMutation,
+  Proposed,
   QueryBody,
   RecordView,
   RowPolicy,
@@ -242,7 +242,7 @@ export class CollectionHandle<T = Record<string, unknown>> {
   }
 
   /** Changes the agent's zone; the current zone decides whether immediately or by a proposal. */
-  async setZone(zone: Zone, options: ChangeOptions = {}): Promise<ZoneChanged | ProposedMutation> {
+  async setZone(zone: Zone, options: ChangeOptions = {}): Promise<ZoneChanged | Proposed> {
     const body = jsonText({ zone })
     return this.#transport.json({ ...changeCall(`${this.#readPath}/zone`, body, options), method: 'PUT' })
   }
@@ -255,7 +255,7 @@ export class CollectionHandle<T = Record<string, unknown>> {
   async rotateKey(
     seedHex?: string,
     { reason, ...options }: ChangeOptions & { reason?: 'compromise' | undefined } = {},
-  ): Promise<KeyRotated | ProposedMutation> {
+  ): Promise<KeyRotated | Proposed> {
     const body = jsonText({ seed_hex: seedHex, reason })
     return this.#transport.json(changeCall(`${this.#readPath}/rotate-key`, body, options))
   }

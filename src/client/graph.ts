@@ -4,12 +4,12 @@ import type {
   CallOptions,
   ChangeOptions,
   EdgeAddedResponse,
-  EdgePageResponse,
+  EdgePage,
   EdgeRemovedResponse,
   GraphEdge,
   Moment,
-  NewEdge,
-  ProposedMutation,
+  EdgeBody,
+  Proposed,
   TraversalResult,
 } from './types.js'
 import { jsonText } from './json-text.js'
@@ -65,7 +65,7 @@ export class GraphClient {
    * Adds an edge, or sets the weight of an existing one; 1 by default. Errors: 404 `agent_not_found` for
    * either end.
    */
-  async addEdge(edge: NewEdge, options: ChangeOptions = {}): Promise<EdgeAddedResponse> {
+  async addEdge(edge: EdgeBody, options: ChangeOptions = {}): Promise<EdgeAddedResponse> {
     const call = changeCall(`${PATH}/edges`, jsonText(edge), options)
     return dated(await this.#send<Bare<EdgeAddedResponse>>(call))
   }
@@ -81,7 +81,7 @@ export class GraphClient {
   }
 
   /** One page of the edges of an agent. */
-  edgePage(agentId: string, options: EdgePageOptions = {}): Promise<EdgePageResponse> {
+  edgePage(agentId: string, options: EdgePageOptions = {}): Promise<EdgePage> {
     const { direction, limit, cursor } = options
     return this.#send(
       readCall(`${PATH}/edges/${pathSegment(agentId)}`, options, {
@@ -117,10 +117,10 @@ export class GraphClient {
     edgeType: string,
     dst: string,
     options: ChangeOptions = {},
-  ): Promise<EdgeRemovedResponse | ProposedMutation> {
+  ): Promise<EdgeRemovedResponse | Proposed> {
     const call = changeCall(`${PATH}/edges`, undefined, options)
     const query = { src, edge_type: edgeType, dst }
-    const answer = await this.#send<Bare<EdgeRemovedResponse> | ProposedMutation>({
+    const answer = await this.#send<Bare<EdgeRemovedResponse> | Proposed>({
       ...call,
       method: 'DELETE',
       query,

@@ -3,12 +3,12 @@ import { type Call, type CredentialSource, type Transport, pathSegment } from '.
 import type {
   CallOptions,
   ChangeOptions,
-  MemberResponse,
-  NamespaceResponse,
-  NewOrganism,
+  AgentCreated,
+  NamespaceInitialised,
+  OrganismCreateBody,
   OrganismListResponse,
-  OrganismResponse,
-  OrganismViewResponse,
+  OrganismCreated,
+  OrganismView,
   Zone,
 } from './types.js'
 import { jsonText } from './json-text.js'
@@ -38,7 +38,7 @@ export class OrganismsClient {
    * Creates an organism and its agents; the server chooses an id if none is given. Errors: 409
    * `organism_exists`.
    */
-  async create(organism: NewOrganism, options: ChangeOptions = {}): Promise<OrganismResponse> {
+  async create(organism: OrganismCreateBody, options: ChangeOptions = {}): Promise<OrganismCreated> {
     return this.#send(changeCall('/v1/organisms', jsonText(organism), options))
   }
 
@@ -50,7 +50,7 @@ export class OrganismsClient {
     organismId: string,
     { name, zone, seedHex }: NewMember,
     options: ChangeOptions = {},
-  ): Promise<MemberResponse> {
+  ): Promise<AgentCreated> {
     const body = jsonText({ name, zone, seed_hex: seedHex })
     return this.#send(changeCall(`${pathOf(organismId)}/agents`, body, options))
   }
@@ -59,13 +59,13 @@ export class OrganismsClient {
    * Creates the auth namespace of an organism: separate users, keys and sessions. Errors: 409
    * `namespace_exists`. Not repeated.
    */
-  initAuth(organismId: string, { signal }: CallOptions = {}): Promise<NamespaceResponse> {
+  initAuth(organismId: string, { signal }: CallOptions = {}): Promise<NamespaceInitialised> {
     const path = `${pathOf(organismId)}/auth/init`
     return this.#send({ method: 'POST', path, repeatable: false, signal })
   }
 
   /** An organism with its agents. Errors: NotFoundError. */
-  get(organismId: string, options: CallOptions = {}): Promise<OrganismViewResponse> {
+  get(organismId: string, options: CallOptions = {}): Promise<OrganismView> {
     return this.#send(readCall(pathOf(organismId), options))
   }
 

@@ -4,7 +4,7 @@ import type {
   PasskeyPage,
   PasskeyRegistered,
   PasskeyRequest,
-  PasskeySignedIn,
+  MagicLinkVerified,
 } from './auth-types.js'
 import { ServiceError } from './errors.js'
 import type { CallOptions } from './types.js'
@@ -20,7 +20,7 @@ export interface PasskeyCalls {
   /** Sends a POST without a credential. */
   post<R>(path: string, body: object, options: CallOptions): Promise<R>
   /** Signs in without a credential; the answer contains the new session. */
-  signIn(path: string, body: object, options: CallOptions): Promise<PasskeySignedIn>
+  signIn(path: string, body: object, options: CallOptions): Promise<MagicLinkVerified>
 }
 
 type CreationOptions = PasskeyCreation['creation_options']
@@ -60,7 +60,7 @@ export class PasskeyClient {
    * Signs in.
    * @param email the account; without it, the user chooses among the passkeys that the browser knows
    */
-  async signIn(email?: string, options: CallOptions = {}): Promise<PasskeySignedIn> {
+  async signIn(email?: string, options: CallOptions = {}): Promise<MagicLinkVerified> {
     const credentials = platformCredentials()
     const account = email === undefined ? {} : { email }
     const path = '/passkey/authenticate-challenge'

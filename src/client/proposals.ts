@@ -1,6 +1,6 @@
 import { changeCall, pagesOf, readCall } from './collection.js'
 import { type Transport, pathSegment } from './http.js'
-import type { CallOptions, ChangeOptions, Proposal, ProposalPage, ProposalState } from './types.js'
+import type { CallOptions, ChangeOptions, ProposalView, ProposalPage, ProposalState } from './types.js'
 
 /** Selects the page of proposals to list. */
 export interface ProposalListOptions extends CallOptions {
@@ -32,7 +32,7 @@ export class ProposalsClient {
   }
 
   /** All matching proposals, fetched page by page. */
-  async *listAll(options: Omit<ProposalListOptions, 'cursor'> = {}): AsyncGenerator<Proposal, void> {
+  async *listAll(options: Omit<ProposalListOptions, 'cursor'> = {}): AsyncGenerator<ProposalView, void> {
     const pages = pagesOf((cursor) => this.list({ ...options, cursor }))
     for await (const page of pages) yield* page.proposals
   }
@@ -41,21 +41,21 @@ export class ProposalsClient {
    * Approves a proposal; with enough approvals, it is applied immediately. Errors: 404 `proposal_not_found`,
    * 409 `proposal_closed`, `already_voted`, 403 for the proposer
    */
-  approve(proposalId: string, options: ChangeOptions = {}): Promise<Proposal> {
+  approve(proposalId: string, options: ChangeOptions = {}): Promise<ProposalView> {
     return this.#vote(proposalId, 'approve', options)
   }
 
   /** Rejects and closes a proposal. Errors: 404 `proposal_not_found`, 409 `proposal_closed`. */
-  reject(proposalId: string, options: ChangeOptions = {}): Promise<Proposal> {
+  reject(proposalId: string, options: ChangeOptions = {}): Promise<ProposalView> {
     return this.#vote(proposalId, 'reject', options)
   }
 
   /** Withdraws a proposal; allowed for the proposer and for keys with `admin:*`. Errors as of `reject`. */
-  cancel(proposalId: string, options: ChangeOptions = {}): Promise<Proposal> {
+  cancel(proposalId: string, options: ChangeOptions = {}): Promise<ProposalView> {
     return this.#vote(proposalId, 'cancel', options)
   }
 
-  #vote(proposalId: string, vote: string, options: ChangeOptions): Promise<Proposal> {
+  #vote(proposalId: string, vote: string, options: ChangeOptions): Promise<ProposalView> {
     return this.#transport.json(
       changeCall(`/v1/proposals/${pathSegment(proposalId)}/${vote}`, undefined, options),
     )

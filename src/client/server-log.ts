@@ -1,6 +1,6 @@
 import { readCall } from './collection.js'
 import type { Transport } from './http.js'
-import type { CallOptions, LogConsistencyResponse, LoggedHeadResponse, ConsistencyResponse } from './types.js'
+import type { CallOptions, LogConsistency, LoggedHeadProof, ConsistencyProof } from './types.js'
 import { type ConsistencyKeys, type Grown, type ProofFault, checkGrowth } from '../proof/growth.js'
 import { runAsync } from '../proof/job.js'
 import { type LogTrust, type VerifiedHead, checkLoggedHead } from '../proof/logged-head.js'
@@ -39,7 +39,7 @@ export class LogClient {
   }
 
   /** Proof that the log has only grown since it had `from` records (RFC 6962 consistency proof). */
-  consistency(from: number, options: ConsistencyOptions = {}): Promise<LogConsistencyResponse> {
+  consistency(from: number, options: ConsistencyOptions = {}): Promise<LogConsistency> {
     return this.#transport.json(readCall('/v1/log/consistency', options, { from, to: options.to }))
   }
 
@@ -48,7 +48,7 @@ export class LogClient {
    * contains this head, but not that it contains no later one: that needs an export of the log. Errors: 404
    * `head_not_logged` if the log does not contain the strand yet
    */
-  proof(agent: string, options: LogProofOptions = {}): Promise<LoggedHeadResponse> {
+  proof(agent: string, options: LogProofOptions = {}): Promise<LoggedHeadProof> {
     return this.#transport.json(readCall('/v1/log/proof', options, { agent, at: options.at }))
   }
 }
@@ -56,7 +56,7 @@ export class LogClient {
 /**
  * The checked members of a consistency proof. Older servers have no checkpoint for a size before a rotation.
  */
-type GrowthProof = Pick<ConsistencyResponse | LogConsistencyResponse, 'path'> & { checkpoint: string | null }
+type GrowthProof = Pick<ConsistencyProof | LogConsistency, 'path'> & { checkpoint: string | null }
 
 /**
  * Checks that a strand or the server log begins with the records of an earlier checkpoint, with WebCrypto
@@ -80,7 +80,7 @@ export async function verifyConsistency(
  * @throws Error if the platform has no Ed25519
  */
 export async function verifyLoggedHead(
-  proof: LoggedHeadResponse,
+  proof: LoggedHeadProof,
   trust: LogTrust,
 ): Promise<VerifiedHead | ProofFault> {
   await requireEd25519()

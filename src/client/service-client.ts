@@ -18,22 +18,22 @@ import {
 } from './subscription.js'
 import { warnOnce } from './pacing.js'
 import { ProposalsClient } from './proposals.js'
-import type { Refreshed } from './auth-types.js'
+import type { LoggedIn } from './auth-types.js'
 import type {
   AgentListResponse,
-  AgentResponse,
+  AgentCreated,
   AgentStatusPage,
   AgentStatusResponse,
   CallOptions,
   ChangeOptions,
-  ConsistencyResponse,
+  ConsistencyProof,
   FoundRecord,
   IngestSummary,
-  MetricsResponse,
-  ProofResponse,
-  ServerInfoResponse,
+  MetricValues,
+  InclusionProof,
+  ServerInfo,
   StreamTicket,
-  WhoAmIResponse,
+  WhoAmI,
   WriteResponse,
   Zone,
 } from './types.js'
@@ -156,7 +156,7 @@ export class ServiceClient {
     this.#defaultAgent = options.agent ?? 'default'
     const prefix = options.organism === undefined ? AUTH_PREFIX : `${pathOf(options.organism)}/auth`
     const timing = options.timing ?? systemTiming
-    const exchange = (refreshToken: string) => transport.json<Refreshed>(refreshCall(prefix, refreshToken))
+    const exchange = (refreshToken: string) => transport.json<LoggedIn>(refreshCall(prefix, refreshToken))
     const keeper = new SessionKeeper({ timing, exchange })
     const transport = new Transport({
       addresses: this.#addresses,
@@ -197,7 +197,7 @@ export class ServiceClient {
   /**
    * The principal and the scopes of this client's credential. Errors: 401 `unauthorized` without a credential
    */
-  whoAmI(options: CallOptions = {}): Promise<WhoAmIResponse> {
+  whoAmI(options: CallOptions = {}): Promise<WhoAmI> {
     return this.#transport.json(readCall('/v1/whoami', options))
   }
 
@@ -205,12 +205,12 @@ export class ServiceClient {
    * Version, settings and state of the server, without secrets. The values are reported by the server and not
    * proven. Needs the scope `admin:*`.
    */
-  server(options: CallOptions = {}): Promise<ServerInfoResponse> {
+  server(options: CallOptions = {}): Promise<ServerInfo> {
     return this.#transport.json(readCall('/v1/server', options))
   }
 
   /** The metrics of the server, the same as in `/metrics` for Prometheus. Needs the scope `admin:*`. */
-  metrics(options: MetricsOptions = {}): Promise<MetricsResponse> {
+  metrics(options: MetricsOptions = {}): Promise<MetricValues> {
     return this.#transport.json(readCall('/v1/metrics', options, { names: options.names?.join(',') }))
   }
 
@@ -253,7 +253,7 @@ export class ServiceClient {
     name: string,
     seedHex: string | undefined,
     zone: Zone | CreateAgentOptions,
-  ): Promise<AgentResponse> {
+  ): Promise<AgentCreated> {
     const options = typeof zone === 'string' ? { zone } : zone
     const body = jsonText({ name, zone: options.zone, seed_hex: seedHex })
     return this.#transport.json(changeCall('/v1/agents', body, options))
@@ -380,7 +380,7 @@ export class ServiceClient {
   }
 
   /** Proof that a record is in the strand of an agent (RFC 6962 inclusion proof). */
-  proof(agent: string, hash: string, options: CallOptions = {}): Promise<ProofResponse> {
+  proof(agent: string, hash: string, options: CallOptions = {}): Promise<InclusionProof> {
     return this.#transport.json(readCall('/v1/strand/proof', options, { agent, hash }))
   }
 
@@ -388,7 +388,7 @@ export class ServiceClient {
    * Proof that the strand of an agent has only grown since it had `from` records; `verifyConsistency` checks
    * it.
    */
-  consistency(agent: string, from: number, options: ConsistencyOptions = {}): Promise<ConsistencyResponse> {
+  consistency(agent: string, from: number, options: ConsistencyOptions = {}): Promise<ConsistencyProof> {
     return this.#transport.json(readCall('/v1/strand/consistency', options, { agent, from, to: options.to }))
   }
 }

@@ -2,15 +2,39 @@ import type * as agents from '../wire/agents.js'
 import type * as keys from '../wire/api-keys.js'
 import type * as graph from '../wire/graph.js'
 import type * as ingest from '../wire/ingest.js'
-import type * as metrics from '../wire/metrics.js'
 import type * as organisms from '../wire/organisms.js'
 import type * as policies from '../wire/policies.js'
 import type * as queries from '../wire/query.js'
 import type * as proposals from '../wire/proposals.js'
 import type * as records from '../wire/records.js'
-import type * as serverLog from '../wire/server-log.js'
-import type * as server from '../wire/server.js'
 import type * as strand from '../wire/strand.js'
+
+// Answers and bodies as they are sent, by their names in src/wire.
+export type { ApiKeyCreateBody, ApiKeyDeleted, ApiKeyPage, WhoAmI } from '../wire/api-keys.js'
+export type { ServerInfo } from '../wire/server.js'
+export type { MetricValues } from '../wire/metrics.js'
+export type { AgentCreated } from '../wire/agents.js'
+export type { MutationDone } from '../wire/records.js'
+export type {
+  KeyRotated,
+  PoliciesProposed,
+  PoliciesShown,
+  ProposalPage,
+  ProposalView,
+  Proposed,
+  ZoneChanged,
+} from '../wire/proposals.js'
+export type { PoliciesReplaced } from '../wire/policies.js'
+export type { IngestSummary } from '../wire/ingest.js'
+export type { InclusionProof, StreamTicket } from '../wire/strand.js'
+export type { ConsistencyProof, LogConsistency, LoggedHeadProof } from '../wire/server-log.js'
+export type { EdgeBody, EdgePage, GraphEdge, TraversalResult } from '../wire/graph.js'
+export type {
+  NamespaceInitialised,
+  OrganismCreateBody,
+  OrganismCreated,
+  OrganismView,
+} from '../wire/organisms.js'
 
 export type { WhereCondition }
 
@@ -104,15 +128,6 @@ export interface SaqlQueryResult<T = Record<string, unknown>> extends Partial<Ch
   warnings?: string[]
 }
 
-/** The principal and the permissions of a credential. */
-export interface WhoAmIResponse extends keys.WhoAmI {}
-
-/** Version, settings and state of a server. */
-export interface ServerInfoResponse extends server.ServerInfo {}
-
-/** The metrics of a server. */
-export interface MetricsResponse extends metrics.MetricValues {}
-
 /** State of an agent. */
 export interface AgentStatusResponse extends agents.AgentStatus, Dated {}
 
@@ -122,23 +137,11 @@ export type Zone = agents.AgentStatus['zone']
 /** A scoped API key, without the secret. */
 export type ApiKey = keys.ApiKeyPage['api_keys'][number]
 
-/** One page of API keys. */
-export interface ApiKeyPageResponse extends keys.ApiKeyPage {}
-
-/** An API key to create. */
-export interface NewApiKey extends keys.ApiKeyCreateBody {}
-
 /**
  * A new API key with its secret, which is returned only here; a key that waits for approval has the id of its
  * proposal.
  */
 export type ApiKeyMade = keys.ApiKeyCreated | keys.ApiKeyProposed
-
-/** Answer to the deletion of an API key. */
-export interface ApiKeyDeletedResponse extends keys.ApiKeyDeleted {}
-
-/** A new agent. */
-export interface AgentResponse extends agents.AgentCreated {}
 
 /** Names of agents; `total` is the number of all that match, on all pages. */
 export interface AgentListResponse extends Omit<agents.AgentPage, 'next_cursor' | 'statuses'> {}
@@ -148,23 +151,8 @@ export interface AgentStatusPage extends agents.AgentPage {
   statuses: AgentStatusResponse[]
 }
 
-/** A deletion, restoration or erasure that took effect immediately. */
-export interface AppliedMutation extends records.MutationDone {}
-
-/** A change that waits for a delay or for approval, depending on the agent's zone. */
-export interface ProposedMutation extends proposals.Proposed {}
-
 /** The state of a proposal. */
 export type ProposalState = proposals.Proposed['state']
-
-/** A proposed change, its votes, and its outcome. */
-export interface Proposal extends proposals.ProposalView {}
-
-/** One page of proposals. */
-export interface ProposalPage extends proposals.ProposalPage {}
-
-/** A change of zone that took effect immediately. */
-export interface ZoneChanged extends proposals.ZoneChanged {}
 
 /**
  * A row policy: what users' tokens may do with records that meet all its conditions
@@ -172,38 +160,11 @@ export interface ZoneChanged extends proposals.ZoneChanged {}
  */
 export type RowPolicy = policies.PoliciesReplaced['policies'][number]
 
-/** The row policies of an agent. */
-export interface PoliciesShown extends proposals.PoliciesShown {}
-
-/** Row policies that took effect immediately. */
-export interface PoliciesReplaced extends policies.PoliciesReplaced {}
-
-/** Row policies that wait for a delay or for approval, depending on the agent's zone. */
-export interface PoliciesProposed extends proposals.PoliciesProposed {}
-
-/** A key rotation that took effect immediately. */
-export interface KeyRotated extends proposals.KeyRotated {}
-
 /** Answer to a deletion, restoration or erasure. */
-export type MutationResponse = AppliedMutation | ProposedMutation
-
-/** The result of an ingest of many records. */
-export interface IngestSummary extends ingest.IngestSummary {}
+export type MutationResponse = records.MutationDone | proposals.Proposed
 
 /** A refused line of an ingest; `line` counts from 1. */
 export type IngestFault = ingest.IngestSummary['errors'][number]
-
-/** RFC 6962 inclusion proof of one record, with the checkpoint it leads to. */
-export interface ProofResponse extends strand.InclusionProof {}
-
-/** RFC 6962 consistency proof between two sizes of a strand. */
-export interface ConsistencyResponse extends serverLog.ConsistencyProof {}
-
-/** RFC 6962 consistency proof between two sizes of the server log. */
-export interface LogConsistencyResponse extends serverLog.LogConsistency {}
-
-/** A head of a strand in the server log, with everything needed to check it offline. */
-export interface LoggedHeadResponse extends serverLog.LoggedHeadProof {}
 
 /** A moment: Unix milliseconds, an HLC or ISO 8601 text, or a Date. */
 export type Moment = number | string | Date
@@ -216,26 +177,11 @@ export interface AsOfResponse<T = Record<string, unknown>> extends Omit<strand.S
   records: NucleotideRecord<T>[]
 }
 
-/** A directed edge between two agents. */
-export interface GraphEdge extends graph.GraphEdge {}
-
-/** An edge to add; its weight is 1 by default. */
-export interface NewEdge extends graph.EdgeBody {}
-
 /** The added edge, and its record. */
 export interface EdgeAddedResponse extends graph.EdgeAdded, Dated {}
 
 /** The edge that was removed immediately, and the record of the removal. */
 export interface EdgeRemovedResponse extends graph.EdgeRemoved, Dated {}
-
-/** One page of edges. */
-export interface EdgePageResponse extends graph.EdgePage {}
-
-/** The nodes that a traversal reached; the start is the first one. */
-export interface TraversalResult extends graph.TraversalResult {}
-
-/** A ticket for a stream and its reconnections, valid for `expires_in` seconds while the stream is closed. */
-export interface StreamTicket extends strand.StreamTicket {}
 
 /** A committed record as sent by streams, which contain no erased records. */
 export interface StreamEvent<T = Record<string, unknown>>
@@ -249,23 +195,8 @@ export interface StreamEvent<T = Record<string, unknown>>
   agent: string
 }
 
-/** An organism to create: a display name, and optionally an id and agents. */
-export interface NewOrganism extends organisms.OrganismCreateBody {}
-
-/** A new organism. */
-export interface OrganismResponse extends organisms.OrganismCreated {}
-
-/** An organism with its agents. */
-export interface OrganismViewResponse extends organisms.OrganismView {}
-
 /** Organisms; `total` is their number. */
 export interface OrganismListResponse extends Omit<organisms.OrganismPage, 'next_cursor'> {}
-
-/** A new agent of an organism. */
-export interface MemberResponse extends agents.AgentCreated {}
-
-/** A new auth namespace. */
-export interface NamespaceResponse extends organisms.NamespaceInitialised {}
 
 /** A condition on bodies of an unknown type. */
 type AnyCondition = NonNullable<queries.LatestQuery['where']>[number]

@@ -6,7 +6,7 @@ import {
   ServiceClient,
   verifyConsistency,
   verifyLoggedHead,
-  type LoggedHeadResponse,
+  type LoggedHeadProof,
 } from '../../src/client/index.js'
 import { webCryptoJobs } from '../../src/client/webcrypto.js'
 import { runAsync } from '../../src/proof/job.js'
@@ -139,13 +139,13 @@ describe('proofs of a running server', () => {
     const genesis = await new Response(await client.exportStrand({ agent: log, toSeq: 0 })).text()
     const lines = genesis.split('\n')
     const record = proof.log.record
-    const inLog = (change: Partial<LoggedHeadResponse['log']>) => ({
+    const inLog = (change: Partial<LoggedHeadProof['log']>) => ({
       ...proof,
       log: { ...proof.log, ...change },
     })
     const inRecord = (change: Partial<typeof record>) => inLog({ record: { ...record, ...change } })
     const zeros = '0'.repeat(64)
-    const cases: [LoggedHeadResponse, string][] = [
+    const cases: [LoggedHeadProof, string][] = [
       [{ ...proof, size: proof.size + 1 }, 'The record of the log has another head'],
       [{ ...proof, hash: zeros }, 'The record of the log has another head'],
       [{ ...proof, strand: zeros }, 'The record of the log has another head'],

@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { ApiKey, WhoAmIResponse } from '../../src/client/index.js'
+import type { ApiKey, WhoAmI } from '../../src/client/index.js'
 import { approversOf } from '../../src/console/agents/changes/approvers.js'
 import { openSignedIn } from '../support/console/console-page.js'
 import { faultsEverywhere } from '../support/console/everywhere.js'
@@ -33,7 +33,7 @@ describe('the possible approvers of a change of an agent', () => {
     key('admin', { scopes: ['admin:*'] }),
     key('of-admin', { scopes: ['admin:*'], line: 'admin' }),
   ]
-  const who = (principal: string): WhoAmIResponse => ({
+  const who = (principal: string): WhoAmI => ({
     principal,
     kind: principal === 'root' ? 'root' : 'api_key',
     scopes: ['admin:*'],

@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import type { Proposal, WhoAmIResponse } from '../../src/client/index.js'
+import type { ProposalView, WhoAmI } from '../../src/client/index.js'
 import { approvalObstacle } from '../../src/console/proposals/approval-obstacle.js'
 import { openSignedIn } from '../support/console/console-page.js'
 import { faultsEverywhere } from '../support/console/everywhere.js'
@@ -14,7 +14,7 @@ const reads = { actions: ['read'], conditions: [{ field: 'owner', op: 'eq', valu
 const writes = { actions: ['write'], conditions: [] }
 
 describe('the right to approve a proposal', () => {
-  const proposal: Proposal = {
+  const proposal: ProposalView = {
     proposal_id: 'p_3_sensors',
     agent: 'sensors',
     action: 'zone',
@@ -32,7 +32,7 @@ describe('the right to approve a proposal', () => {
     ended_at_ms: null,
     reason: null,
   }
-  const key = (principal: string, more: Partial<WhoAmIResponse> = {}): WhoAmIResponse => ({
+  const key = (principal: string, more: Partial<WhoAmI> = {}): WhoAmI => ({
     principal,
     kind: 'api_key',
     scopes: ['admin:*'],

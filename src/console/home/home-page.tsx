@@ -1,5 +1,5 @@
 import { useEffect, useRef } from 'preact/hooks'
-import type { ServiceClient, ServerInfoResponse } from '../../client/index.js'
+import type { ServiceClient, ServerInfo } from '../../client/index.js'
 import { counted } from '../parts/format.js'
 import { Read, useLoaded } from '../parts/load.js'
 import { useRoving } from '../parts/roving.js'
@@ -155,7 +155,7 @@ function useInterval(ms: number, act: () => void): void {
   }, [ms, act])
 }
 
-type Cluster = NonNullable<ServerInfoResponse['cluster']>
+type Cluster = NonNullable<ServerInfo['cluster']>
 
 /** The nodes of a cluster: the shards that each owns, its copies of other shards, and their lag. */
 function ClusterMembers({ cluster }: { cluster: Cluster }) {

@@ -1,5 +1,5 @@
 import { durationText } from '../../base/duration.js'
-import type { ServerInfoResponse } from '../../client/index.js'
+import type { ServerInfo } from '../../client/index.js'
 import type { MetricsReading } from '../parts/metrics.js'
 import { counted, countText, timeText } from '../parts/format.js'
 
@@ -17,7 +17,7 @@ const LICENSE_MS_LEFT = 14 * DAY_MS
 
 /** The warnings about the server, the most severe first. */
 export function warningsOf(
-  server: ServerInfoResponse | undefined,
+  server: ServerInfo | undefined,
   { readings, nowMs }: { readings: readonly MetricsReading[]; nowMs: number },
 ): Warning[] {
   const now = readings.at(-1)
@@ -75,7 +75,7 @@ function lagWarning(now: MetricsReading | undefined): Warning[] {
   return [{ name: 'PostgreSQL is behind', text, href: '#/health' }]
 }
 
-function licenseWarning(license: ServerInfoResponse['license'], nowMs: number): Warning[] {
+function licenseWarning(license: ServerInfo['license'], nowMs: number): Warning[] {
   if (license === null) return []
   const { state, expires_at_ms: expiresAtMs } = license
   const href = undefined

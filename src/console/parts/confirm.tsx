@@ -1,6 +1,6 @@
 import type { ComponentChildren, RefObject } from 'preact'
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
-import type { ProposedMutation } from '../../client/index.js'
+import type { Proposed } from '../../client/index.js'
 import { proposalLink } from '../route.js'
 import { Dialog } from './dialog.js'
 import { Field, Problem } from './field.js'
@@ -27,7 +27,7 @@ export interface ConfirmedChange<Applied> {
   /** Whether the change cannot be made at the moment. */
   isDisabled?: boolean
   /** @throws the reason why the change failed */
-  apply: () => Promise<Applied | ProposedMutation>
+  apply: () => Promise<Applied | Proposed>
   /** Turns an error into a message; `explain` by default. */
   explainError?: (error: unknown) => ComponentChildren
   /** Describes the result. Without it, the dialog closes after the change. */
@@ -43,7 +43,7 @@ export function Confirm<Applied extends object>(props: {
 }) {
   const { change, children } = props
   const { title, heading = title, describeResult, close } = change
-  const [outcome, setOutcome] = useState<Applied | ProposedMutation | undefined>(undefined)
+  const [outcome, setOutcome] = useState<Applied | Proposed | undefined>(undefined)
   return (
     <Dialog title={title} class="dialog" close={() => close(outcome !== undefined)}>
       <h2>{heading}</h2>
@@ -62,13 +62,13 @@ export function Confirm<Applied extends object>(props: {
   )
 }
 
-function isProposed(outcome: object): outcome is ProposedMutation {
+function isProposed(outcome: object): outcome is Proposed {
   return 'proposal_id' in outcome
 }
 
 function ConfirmForm<Applied>(props: {
   change: ConfirmedChange<Applied>
-  done: (outcome: Applied | ProposedMutation) => void
+  done: (outcome: Applied | Proposed) => void
 }) {
   const { change, done } = props
   const { button, stop = 'Cancel', confirm, isDanger = confirm !== undefined, isDisabled = false } = change
@@ -131,7 +131,7 @@ export function useFocusAfter<Target extends HTMLElement>(
   }
 }
 
-function ProposedNotice({ proposed }: { proposed: ProposedMutation }) {
+function ProposedNotice({ proposed }: { proposed: Proposed }) {
   const { proposal_id: id, effective_at_ms: effectiveAtMs } = proposed
   return (
     <p role="status">

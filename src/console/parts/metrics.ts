@@ -1,6 +1,6 @@
-import type { MetricsResponse } from '../../client/index.js'
+import type { MetricValues } from '../../client/index.js'
 
-type Sample = MetricsResponse['metrics'][number]['samples'][number]
+type Sample = MetricValues['metrics'][number]['samples'][number]
 
 /** The metrics that the console reads (docs/MONITORING.md). */
 export const metricNames = [
@@ -36,7 +36,7 @@ export class MetricsReading {
   readonly atMs: number
   readonly #samples: ReadonlyMap<string, readonly Sample[]>
 
-  constructor({ metrics }: MetricsResponse, atMs: number) {
+  constructor({ metrics }: MetricValues, atMs: number) {
     this.atMs = atMs
     this.#samples = new Map(metrics.map(({ name, samples }) => [name, samples]))
   }

@@ -1,8 +1,8 @@
 import { escapeUnseen } from '../../auth/shown-text.js'
-import type { Proposal } from '../../client/index.js'
+import type { ProposalView } from '../../client/index.js'
 import { countText } from './format.js'
 
-export function whatText({ action, change, target_seq: seq }: Proposal): string {
+export function whatText({ action, change, target_seq: seq }: ProposalView): string {
   const record = seq === null ? 'a record' : `record ${countText(seq)}`
   switch (action) {
     case 'delete':
@@ -25,7 +25,7 @@ export function whatText({ action, change, target_seq: seq }: Proposal): string 
 }
 
 /** The effect of a proposal when it is applied. */
-export function effectText({ action }: Proposal): string {
+export function effectText({ action }: ProposalView): string {
   switch (action) {
     case 'delete':
       return 'The record no longer appears in lists and streams. Its body stays in the strand and in exports, and the record can be restored.'
@@ -47,12 +47,12 @@ export function effectText({ action }: Proposal): string {
 }
 
 /** The number of approvals that a proposal needs; 0 if the server applies it automatically. */
-export function approvalsNeeded({ zone }: Proposal): number {
+export function approvalsNeeded({ zone }: ProposalView): number {
   if (zone === 'governed') return 0
   return zone === 'immutable_core' ? 2 : 1
 }
 
-export function approvalsOf({ votes }: Pick<Proposal, 'votes'>): Proposal['votes'] {
+export function approvalsOf({ votes }: Pick<ProposalView, 'votes'>): ProposalView['votes'] {
   const withdrawn = votes.filter(({ vote }) => vote === 'withdrawn').map(({ principal }) => principal)
   return votes.filter(({ vote, principal }) => vote === 'approve' && !withdrawn.includes(principal))
 }

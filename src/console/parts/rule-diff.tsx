@@ -1,8 +1,8 @@
 import type { ComponentChildren } from 'preact'
-import type { Proposal, WhereCondition } from '../../client/index.js'
+import type { ProposalView, WhereCondition } from '../../client/index.js'
 import { Quoted } from './texts.js'
 
-export type Policy = NonNullable<NonNullable<Proposal['change']>['policies']>[number]
+export type Policy = NonNullable<NonNullable<ProposalView['change']>['policies']>[number]
 
 /** The diff of two sets of rules. One matching rule is enough, so their order does not matter. */
 export function policyRows(before: readonly Policy[] | undefined, after: readonly Policy[]): DiffRow[] {

@@ -1,4 +1,4 @@
-import type { Proposal } from '../../client/index.js'
+import type { ProposalView } from '../../client/index.js'
 import { hasScope, type WhoAmI } from '../parts/session.js'
 import { approvalsOf } from '../parts/proposal-labels.js'
 
@@ -6,7 +6,7 @@ import { approvalsOf } from '../parts/proposal-labels.js'
  * The reason why the signed-in key cannot approve a proposal (docs/ZONES.md); undefined if the page knows of
  * none. The server has the final decision, because only it knows whole key lineages.
  */
-export function approvalObstacle(proposal: Proposal, who: WhoAmI): string | undefined {
+export function approvalObstacle(proposal: ProposalView, who: WhoAmI): string | undefined {
   const { proposer, line, zone, action, votes, created_at_ms: createdAtMs } = proposal
   const { principal, made_by: madeBy, created_at_ms: keyCreatedAtMs } = who
   if (principal === proposer) return 'You proposed this, so another key has to approve it'

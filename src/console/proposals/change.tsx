@@ -1,4 +1,4 @@
-import type { NucleotideRecord, Proposal } from '../../client/index.js'
+import type { NucleotideRecord, ProposalView } from '../../client/index.js'
 import { countText, keyDigits, msOf, shortHash } from '../parts/format.js'
 import { Facts } from '../parts/facts.js'
 import { Read, useLoaded } from '../parts/load.js'
@@ -13,7 +13,7 @@ import { effectText } from '../parts/proposal-labels.js'
 
 interface ChangeProps {
   session: SignedIn
-  proposal: Proposal
+  proposal: ProposalView
 }
 
 export function Change({ session, proposal }: ChangeProps) {
@@ -30,7 +30,7 @@ export function Change({ session, proposal }: ChangeProps) {
 }
 
 /** Everything that the server shows of the record of a proposal, also members that this page does not know. */
-function signedMembers(proposal: Proposal): Record<string, unknown> {
+function signedMembers(proposal: ProposalView): Record<string, unknown> {
   const { action, target, target_seq: targetSeq, change, proposer, line, zone } = proposal
   return {
     action,
@@ -143,7 +143,7 @@ function Policies({ session: { service, who }, proposal, after }: ChangeProps & 
   )
 }
 
-function ProposedKey({ apiKey }: { apiKey: NonNullable<NonNullable<Proposal['change']>['api_key']> }) {
+function ProposedKey({ apiKey }: { apiKey: NonNullable<NonNullable<ProposalView['change']>['api_key']> }) {
   const meanings: Record<string, string> = scopeMeanings
   const { key_id: id, name, scopes, agents, expires_at_ms: expiresAtMs } = apiKey
   return (

@@ -1,5 +1,5 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
-import type { Proposal } from '../../client/index.js'
+import type { ProposalView } from '../../client/index.js'
 import { Confirm } from '../parts/confirm.js'
 import { keyDigits } from '../parts/format.js'
 import { type SignedIn, hasScope } from '../parts/session.js'
@@ -16,7 +16,7 @@ const voteWords: Record<Vote, { title: string; button: string }> = {
 
 interface DecisionProps {
   session: SignedIn
-  proposal: Proposal
+  proposal: ProposalView
   decided: () => void
 }
 
@@ -85,7 +85,7 @@ export function Decision({ session, proposal, decided }: DecisionProps) {
   )
 }
 
-function outcomeText(vote: Vote, { state }: Proposal): string {
+function outcomeText(vote: Vote, { state }: ProposalView): string {
   if (vote === 'cancel') return 'You have withdrawn it'
   if (vote === 'reject') return 'You have rejected it'
   if (state === 'applied') return 'You have approved it, and it has taken effect'
@@ -96,15 +96,15 @@ function outcomeText(vote: Vote, { state }: Proposal): string {
 
 function ConfirmVote(props: {
   session: SignedIn
-  proposal: Proposal
+  proposal: ProposalView
   vote: Vote
   close: () => void
-  done: (after: Proposal) => void
+  done: (after: ProposalView) => void
 }) {
   const { session, proposal, vote, close, done } = props
   const { title, button } = voteWords[vote]
   const { proposal_id: id, agent, action, target } = proposal
-  const after = useRef<Proposal>(undefined)
+  const after = useRef<ProposalView>(undefined)
   const isErasing = vote === 'approve' && action === 'erase'
   const what = 'the last 8 digits of the record’s hash'
   return (
@@ -133,7 +133,7 @@ function ConfirmVote(props: {
   )
 }
 
-function consequenceText(vote: Vote, proposal: Proposal): string {
+function consequenceText(vote: Vote, proposal: ProposalView): string {
   if (vote === 'reject')
     return 'The proposal ends without effect, and has to be created again. Your vote is stored as a signed record.'
   if (vote === 'cancel')

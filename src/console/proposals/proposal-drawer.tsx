@@ -1,4 +1,4 @@
-import type { Proposal } from '../../client/index.js'
+import type { ProposalView } from '../../client/index.js'
 import { Dialog } from '../parts/dialog.js'
 import { Facts } from '../parts/facts.js'
 import { Read, useLoaded } from '../parts/load.js'
@@ -24,7 +24,7 @@ export function ProposalDrawer(props: {
   const { value } = read.loaded
   const names = useKeyNames(session)
   return (
-    <Dialog title="Proposal" class="drawer" close={close}>
+    <Dialog title="ProposalView" class="drawer" close={close}>
       <div class="drawer-head">
         <h2>{value === undefined ? 'Proposal' : whatText(value)}</h2>
         <button type="button" class="quiet" onClick={close}>
@@ -34,7 +34,7 @@ export function ProposalDrawer(props: {
       <Read of={read} what="the proposal">
         {(proposal) =>
           proposal === undefined ? (
-            <p class="notice">Proposal {id} not found.</p>
+            <p class="notice">ProposalView {id} not found.</p>
           ) : (
             <>
               <ProposalFacts session={session} proposal={proposal} names={names} />
@@ -58,7 +58,7 @@ export function ProposalDrawer(props: {
 
 interface ShownProposal {
   session: SignedIn
-  proposal: Proposal
+  proposal: ProposalView
   names: KeyNames
 }
 

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import type { Proposal } from '../../client/index.js'
+import type { ProposalView } from '../../client/index.js'
 import { type AddressType, choiceType, sameView, useAddress } from '../parts/address.js'
 import { CardTable } from '../parts/card-table.js'
 import { useConfirmed } from '../parts/field.js'
@@ -128,14 +128,14 @@ function Unavailable({ isLimited }: { isLimited: boolean }) {
   )
 }
 
-function dueTimes(proposals: readonly Proposal[]): number[] {
+function dueTimes(proposals: readonly ProposalView[]): number[] {
   return proposals.flatMap(({ state, effective_at_ms: ms }) =>
     state === 'proposed' && ms !== null ? [ms] : [],
   )
 }
 
-function sortKeysOf(list: ProposalList, names: KeyNames): Sorting<Proposal>['keys'] {
-  const keys: Sorting<Proposal>['keys'] = {
+function sortKeysOf(list: ProposalList, names: KeyNames): Sorting<ProposalView>['keys'] {
+  const keys: Sorting<ProposalView>['keys'] = {
     Change: whatText,
     Agent: ({ agent }) => agent,
     'Proposed by': ({ proposer }) => names.get(proposer) ?? principalText(proposer),
@@ -170,7 +170,7 @@ function List(props: { session: SignedIn; found: ReadList; list: ProposalList })
   )
 }
 
-function ProposalLink({ proposal, list }: { proposal: Proposal; list: ProposalList }) {
+function ProposalLink({ proposal, list }: { proposal: ProposalView; list: ProposalList }) {
   return (
     <a class="whole" href={sameView(proposalLink(proposal.proposal_id), { list })}>
       {whatText(proposal)}

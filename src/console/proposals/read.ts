@@ -1,4 +1,4 @@
-import type { NucleotideRecord, Proposal, ServiceClient } from '../../client/index.js'
+import type { NucleotideRecord, ProposalView, ServiceClient } from '../../client/index.js'
 import { msOf } from '../parts/format.js'
 import type { Policy } from '../parts/rule-diff.js'
 import type { ProposalList } from '../route.js'
@@ -10,7 +10,7 @@ const STEPS_OF_PAGE = 100
 
 /** A list of proposals, newest first. */
 export interface ReadList {
-  proposals: Proposal[]
+  proposals: ProposalView[]
   /** Whether there are more proposals than were read. */
   isCut: boolean
 }
@@ -39,7 +39,7 @@ export async function readList(
   return found
 }
 
-function timeOf({ ended_at_ms: endedAtMs, created_at_ms: createdAtMs }: Proposal): number {
+function timeOf({ ended_at_ms: endedAtMs, created_at_ms: createdAtMs }: ProposalView): number {
   return endedAtMs ?? createdAtMs
 }
 
@@ -48,7 +48,7 @@ export async function readProposal(
   service: ServiceClient,
   id: string,
   signal: AbortSignal,
-): Promise<Proposal | undefined> {
+): Promise<ProposalView | undefined> {
   const { agent } = proposalOrigin(id)
   for await (const one of service.proposals.listAll({ agent, limit: PAGE_ROWS, signal }))
     if (one.proposal_id === id) return one
@@ -73,7 +73,7 @@ export interface SignedStep {
  */
 export async function readSteps(
   service: ServiceClient,
-  { proposal_id: id, created_at_ms: createdAtMs }: Proposal,
+  { proposal_id: id, created_at_ms: createdAtMs }: ProposalView,
   signal: AbortSignal,
 ): Promise<SignedStep[]> {
   const { agent, seq } = proposalOrigin(id)
@@ -121,7 +121,7 @@ const voteWords: Record<string, string> = {
 /** Reads the rules before a proposal: those of the newest sys/policy record that is not its own. */
 export async function readPoliciesBefore(
   service: ServiceClient,
-  { proposal_id: id, ended_at_ms: endedAtMs }: Proposal,
+  { proposal_id: id, ended_at_ms: endedAtMs }: ProposalView,
   signal: AbortSignal,
 ): Promise<Policy[]> {
   const { agent, seq } = proposalOrigin(id)

@@ -1,10 +1,10 @@
-import type { Proposal } from '../../client/index.js'
+import type { ProposalView } from '../../client/index.js'
 import { Countdown } from '../parts/countdown.js'
 import { Time } from '../parts/texts.js'
 import { approvalsNeeded, approvalsOf } from '../parts/proposal-labels.js'
 
 /** The time at which an open proposal takes effect, or the state of a decided one. */
-export function When({ proposal }: { proposal: Proposal }) {
+export function When({ proposal }: { proposal: ProposalView }) {
   const { state, ended_at_ms: endedAtMs, effective_at_ms: effectiveAtMs } = proposal
   if (state !== 'proposed') {
     return (

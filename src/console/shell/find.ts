@@ -1,5 +1,5 @@
 import { escapeUnseen } from '../../auth/shown-text.js'
-import { type ServerInfoResponse, type ServiceClient, ServiceError } from '../../client/index.js'
+import { type ServerInfo, type ServiceClient, ServiceError } from '../../client/index.js'
 import { accessibleAgentNames } from '../parts/accessible-agents.js'
 import { organismOf } from '../parts/audit-events.js'
 import { findRecords, hashDigits } from '../parts/find-record.js'
@@ -114,7 +114,7 @@ async function hasRootUsers({ service, who }: SignedIn): Promise<boolean> {
   return known
 }
 
-function isSignInOn({ settings }: ServerInfoResponse): boolean {
+function isSignInOn({ settings }: ServerInfo): boolean {
   return settings.some(({ name, value }) => name === 'SERVICE_AUTH_ENABLED' && value === 'true')
 }
 

@@ -1,4 +1,4 @@
-import type { AgentStatusResponse, Proposal } from '../../../client/index.js'
+import type { AgentStatusResponse, ProposalView } from '../../../client/index.js'
 import { useLoaded } from '../../parts/load.js'
 import { Failure } from '../../parts/texts.js'
 import { type SignedIn, hasScope } from '../../parts/session.js'
@@ -41,7 +41,7 @@ async function readPending(
   { service, who }: SignedIn,
   agent: string,
   signal: AbortSignal,
-): Promise<Proposal[]> {
+): Promise<ProposalView[]> {
   if (!hasScope(who, 'proposals:decide')) return []
   const page = await service.proposals.list({ agent, state: 'proposed', limit: PROPOSALS_MAX, signal })
   return page.proposals

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { type ProposedMutation, ServiceError } from '../../../client/index.js'
+import { type Proposed, ServiceError } from '../../../client/index.js'
 import { Confirm, type Confirmation, type ChangeConsequences, ConsequenceList } from '../../parts/confirm.js'
 import { explain } from '../../parts/explain.js'
 import { countText } from '../../parts/format.js'
@@ -14,7 +14,7 @@ export interface AgentChange<Applied> {
   button: string
   /** The text to type first; undefined if the change can be undone. */
   confirm: Confirmation | undefined
-  apply: () => Promise<Applied | ProposedMutation>
+  apply: () => Promise<Applied | Proposed>
   /** Describes the result, with the new public key if the key was changed. */
   resultOf: (applied: Applied) => { text: string; publicKey?: string }
 }

@@ -1,4 +1,4 @@
-import type { AgentStatusResponse, Proposal, Zone } from '../../../client/index.js'
+import type { AgentStatusResponse, ProposalView, Zone } from '../../../client/index.js'
 import { countText } from '../../parts/format.js'
 import { whatText } from '../../parts/proposal-labels.js'
 import { proposalLink } from '../../route.js'
@@ -15,7 +15,7 @@ export interface ChangeProps {
   /** Undefined until it is read, and if the key cannot read it. */
   deciding: ApprovalContext | undefined
   /** The pending proposal that prevents another one. */
-  pending: Proposal | undefined
+  pending: ProposalView | undefined
   /** Reads the status of the agent again. */
   reload: () => void
 }
@@ -45,7 +45,7 @@ export function ReturnWarning(about: ZoneInQuestion) {
 }
 
 /** A link to the pending proposal, shown instead of the button. */
-export function PendingProposal({ proposal }: { proposal: Proposal }) {
+export function PendingProposal({ proposal }: { proposal: ProposalView }) {
   return (
     <p>
       A proposal is already pending: <a href={proposalLink(proposal.proposal_id)}>{whatText(proposal)}</a>

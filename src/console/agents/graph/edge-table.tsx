@@ -1,4 +1,4 @@
-import type { EdgePageResponse, ServiceClient } from '../../../client/index.js'
+import type { EdgePage, ServiceClient } from '../../../client/index.js'
 import { cursorsType, useAddress } from '../../parts/address.js'
 import { CardTable } from '../../parts/card-table.js'
 import { isoOf } from '../../parts/format.js'
@@ -33,7 +33,7 @@ export function EdgeTable(props: {
   const { service, agent, direction, filter, revision } = props
   const [cursors, setCursors] = useAddress(direction, cursorsType)
   const cursor = cursors.at(-1)
-  const read = useLoaded<EdgePageResponse>(`${cursor ?? ''} ${revision}`, (signal) => {
+  const read = useLoaded<EdgePage>(`${cursor ?? ''} ${revision}`, (signal) => {
     const page = { direction, limit: PAGE_EDGES, cursor, signal }
     return service.graph.edgePage(agent, { ...page, ...optionsOf(filter) })
   })

@@ -1,4 +1,4 @@
-import type { ProofResponse } from '../../../client/index.js'
+import type { InclusionProof } from '../../../client/index.js'
 import { requireEd25519, webCryptoJobs } from '../../../client/webcrypto.js'
 import { type AsyncJobs, runAsync } from '../../../proof/job.js'
 import { type Checkpoint, strandOf, verifyCheckpoint } from '../../../proof/note.js'
@@ -27,7 +27,7 @@ export interface ProofMaterial {
   strand: string
   record: ReadRecord
   /** Fetches the record's inclusion proof. @throws ServiceError if the service has no record of this hash */
-  fetchProof: (hash: string) => Promise<ProofResponse>
+  fetchProof: (hash: string) => Promise<InclusionProof>
   /** The current key of the agent, which must have signed the checkpoint; 64 hex digits. */
   publicKey: string
 }
@@ -128,7 +128,7 @@ async function proveContent(
 async function computeRoot(from: {
   seq: number
   hash: string
-  proof: ProofResponse
+  proof: InclusionProof
   onStep: OnStep
 }): Promise<{ root: string; fault: string | undefined }> {
   const { seq, hash, proof, onStep } = from
@@ -167,7 +167,7 @@ async function computeRoot(from: {
 function checkpointFault(found: {
   checkpoint: Checkpoint | undefined
   strand: string
-  proof: ProofResponse
+  proof: InclusionProof
   root: string
 }): string | undefined {
   const { checkpoint, strand, proof, root } = found
