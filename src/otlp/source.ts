@@ -27,7 +27,7 @@ export function otlpSource(format: OtlpFormat, decoder: OtlpDecoder): LineSource
     isBinary: format.encoding === 'protobuf',
     isBounded: true,
     read: (body, stream) => new OtlpRequest(body, stream, { format, decoder }).read(),
-    answer: (totals, { options }) => answerExport(totals, format, options),
+    answer: (totals, { options }) => answerOf(totals, format, options),
   }
 }
 
@@ -182,11 +182,7 @@ const REASONS_MAX = 3
  * request is refused if the server could not write a record now; also if none was accepted, or if
  * on_error=keep could not store one.
  */
-function answerExport(
-  totals: IngestTotals,
-  format: OtlpFormat,
-  { onError }: IngestOptions,
-): Answer | Refusal {
+function answerOf(totals: IngestTotals, format: OtlpFormat, { onError }: IngestOptions): Answer | Refusal {
   const lost = totals.rejected - totals.kept
   if (lost > 0) {
     const code = totals.codes().find((each) => statusOf(otlpRefusal(refuse(each, ''))) >= 500)
@@ -195,14 +191,14 @@ function answerExport(
       return refuse(code ?? 'ingest_rejected', detail, { extra: totals.counts() })
     }
   }
-  return { ...exported(format, totals), headers: totals.replayed ? replayedHeaders : [] }
+  return { ...writtenAnswer(format, totals), headers: totals.replayed ? replayedHeaders : [] }
 }
 
 /**
  * The answer if records were written: a message in the encoding of the request (OTLP Specification, OTLP/HTTP
  * Response). It is empty if all were, and otherwise has the number of the others and the first reasons.
  */
-function exported({ signal, encoding }: OtlpFormat, totals: IngestTotals): Answer {
+function writtenAnswer({ signal, encoding }: OtlpFormat, totals: IngestTotals): Answer {
   const { kept } = totals
   const rejected = totals.rejected - kept
   const stored = kept === 0 ? '' : `${kept} refused records are stored as ingest/rejected; `

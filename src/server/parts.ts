@@ -218,7 +218,7 @@ function ticketFile({ path, masterSeed, rootKeyDigest, tokenEra }: DataDirectory
     masterSeed,
     context: {
       purpose: 'strandfast/stream-tickets/v1',
-      owner: Buffer.concat([rootKeyDigest, Buffer.from(String(tokenEra))]),
+      boundTo: Buffer.concat([rootKeyDigest, Buffer.from(String(tokenEra))]),
     },
     random: pooledRandom(),
     bytesMax: limits.streamTicketsFileBytes,

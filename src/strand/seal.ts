@@ -14,11 +14,11 @@ export type SealPurpose =
   | 'strandfast/cluster-state/v1'
   | 'strandfast/cluster-checkpoint/v1'
 
-/** The purpose and the owner of a sealed secret, both needed to open it. */
+/** The purpose of a sealed secret and what it is bound to, both needed to open it. */
 export interface SealContext {
   purpose: SealPurpose
-  /** Additional authenticated data: the secret cannot be opened for a different owner. */
-  owner: Uint8Array
+  /** Additional authenticated data: the secret cannot be opened with another one. */
+  boundTo: Uint8Array
 }
 
 const CIPHER = 'chacha20-poly1305'
@@ -36,13 +36,13 @@ export const sealBytes = NONCE_BYTES + TAG_BYTES
  */
 export function seal(
   masterSeed: Uint8Array,
-  { purpose, owner, secret }: SealContext & { secret: Uint8Array },
+  { purpose, boundTo, secret }: SealContext & { secret: Uint8Array },
   random: RandomBytes,
 ): Buffer {
   const nonce = random(NONCE_BYTES)
   const key = deriveSeed(masterSeed, purpose)
   const cipher = createCipheriv(CIPHER, key, nonce, { authTagLength: TAG_BYTES })
-  cipher.setAAD(owner, { plaintextLength: secret.length })
+  cipher.setAAD(boundTo, { plaintextLength: secret.length })
   return Buffer.concat([nonce, cipher.update(secret), cipher.final(), cipher.getAuthTag()])
 }
 
@@ -50,13 +50,17 @@ export function seal(
  * Decrypts the result of `seal`.
  * @throws Error if the master seed, purpose or owner differs, or the bytes were changed
  */
-export function unseal(masterSeed: Uint8Array, { purpose, owner }: SealContext, sealed: Uint8Array): Buffer {
+export function unseal(
+  masterSeed: Uint8Array,
+  { purpose, boundTo }: SealContext,
+  sealed: Uint8Array,
+): Buffer {
   if (sealed.length < sealBytes) throw new Error(`A sealed secret has at least ${sealBytes} bytes`)
   const nonce = sealed.subarray(0, NONCE_BYTES)
   const ciphertext = sealed.subarray(NONCE_BYTES, -TAG_BYTES)
   const key = deriveSeed(masterSeed, purpose)
   const decipher = createDecipheriv(CIPHER, key, nonce, { authTagLength: TAG_BYTES })
-  decipher.setAAD(owner, { plaintextLength: ciphertext.length })
+  decipher.setAAD(boundTo, { plaintextLength: ciphertext.length })
   decipher.setAuthTag(sealed.subarray(-TAG_BYTES))
   return Buffer.concat([decipher.update(ciphertext), decipher.final()])
 }

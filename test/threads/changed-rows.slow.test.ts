@@ -364,7 +364,7 @@ function signedIn(answer: ReturnType<AuthShard['change']>): SignedIn {
 
 describe('a directory with a changed mail', () => {
   it('is served, and the other mails are sent', () => {
-    const place: SealContext = { purpose: 'strandfast/mail/v1', owner: Buffer.from('outbox') }
+    const place: SealContext = { purpose: 'strandfast/mail/v1', boundTo: Buffer.from('outbox') }
     const masterSeed = Buffer.alloc(32, 7)
     shard.sendLink({ purpose: 'magicLink', email: 'ada@example.com' })
     const { mails } = shard.environment

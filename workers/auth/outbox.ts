@@ -21,7 +21,7 @@ export const mailCommands = {
 } satisfies FeatureCommands
 
 /** Mails are stored sealed, because they contain the token of a link; all other rows have only its hash. */
-const sealContext: SealContext = { purpose: 'strandfast/mail/v1', owner: Buffer.from('outbox') }
+const sealContext: SealContext = { purpose: 'strandfast/mail/v1', boundTo: Buffer.from('outbox') }
 
 const ID_BYTES = 16
 

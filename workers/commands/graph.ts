@@ -74,7 +74,7 @@ function clockOf(hlc: Hlc): Pick<EdgeAdded, 'timestamp_hlc' | 'timestamp_ms'> {
 
 /** A page of the edges of an agent; 404 agent_not_found for outbound edges. */
 function edgeList(state: ShardState, command: CommandOf<'edgeList'>): Outcome {
-  const of = ownerOf(state, command)
+  const of = nearEndOf(state, command)
   if (of === undefined) return noSuchAgent(command.agent)
   const { environment } = state.store
   const edges: EdgeRow[] = []
@@ -93,7 +93,7 @@ function edgeList(state: ShardState, command: CommandOf<'edgeList'>): Outcome {
   return { kind: 'edges', edges, looked }
 }
 
-function ownerOf(
+function nearEndOf(
   state: ShardState,
   { agent: name, direction }: CommandOf<'edgeList'>,
 ): EdgeRange['of'] | undefined {

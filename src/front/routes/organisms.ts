@@ -58,7 +58,7 @@ const create: HandlerRoute = {
     const randomId = await claimRequest(request, { options, realm: 'organisms' }, context)
     if (typeof randomId !== 'string') return randomId
     const organismId = givenId ?? `${GENERATED_ID_PREFIX}${randomId || randomHex(context)}`
-    const agent = ownerOf(organismId)
+    const agent = rowAgentOf(organismId)
     const outcome = await context.request(agent, {
       kind: 'organismCreate',
       agent,
@@ -235,13 +235,13 @@ function organismParameter({ params }: RouteRequest): string | Refusal {
 }
 
 async function organismOf(context: RouteContext, organismId: string): Promise<OrganismOutcome | Refusal> {
-  const agent = ownerOf(organismId)
+  const agent = rowAgentOf(organismId)
   const outcome = await context.request(agent, { kind: 'organismGet', agent, organismId })
   return outcome.kind === 'organism' ? outcome : unexpected(outcome)
 }
 
 /** The agent whose shard stores the row of the organism. */
-function ownerOf(organismId: string): string {
+function rowAgentOf(organismId: string): string {
   return memberAddress(organismId, authMember)
 }
 

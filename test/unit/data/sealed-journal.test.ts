@@ -30,7 +30,7 @@ const newJournal = (more: { seed?: number; bytesMax?: number; path?: string } = 
   new SealedJournal({
     path: more.path ?? path,
     masterSeed: Buffer.alloc(32, more.seed ?? 1),
-    context: { purpose: 'strandfast/stream-tickets/v1', owner: Buffer.from('o') },
+    context: { purpose: 'strandfast/stream-tickets/v1', boundTo: Buffer.from('o') },
     random: pooledRandom(),
     bytesMax: more.bytesMax ?? 33_554_432,
     failed: (error) => failures.push(error),

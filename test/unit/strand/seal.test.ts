@@ -5,7 +5,7 @@ import { seal, sealBytes, unseal, type SealContext } from '../../../src/strand/s
 
 const master = Buffer.alloc(32, 1)
 const secret = Buffer.alloc(32, 2)
-const context: SealContext = { purpose: 'strandfast/agent-seed/v1', owner: Buffer.from('weather') }
+const context: SealContext = { purpose: 'strandfast/agent-seed/v1', boundTo: Buffer.from('weather') }
 const random = pooledRandom()
 
 describe('a sealed secret', () => {
@@ -30,9 +30,9 @@ describe('a sealed secret', () => {
     expect(sealed.includes(secret.subarray(0, 8))).toBe(false)
   })
 
-  it('does not open with another owner, purpose or master seed, or when it is cut or changed', () => {
+  it('does not open with another purpose, binding or master seed, or when it is cut or changed', () => {
     const sealed = seal(master, { ...context, secret }, random)
-    expect(() => unseal(master, { ...context, owner: Buffer.from('climate') }, sealed)).toThrow()
+    expect(() => unseal(master, { ...context, boundTo: Buffer.from('climate') }, sealed)).toThrow()
     expect(() => unseal(master, { ...context, purpose: 'strandfast/kept-answer/v1' }, sealed)).toThrow()
     expect(() => unseal(Buffer.alloc(32, 9), context, sealed)).toThrow()
     expect(() => unseal(master, context, sealed.subarray(1))).toThrow()

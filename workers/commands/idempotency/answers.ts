@@ -204,7 +204,7 @@ function unsealed(state: ShardState, row: Buffer, stored: IdempotentOutcome): Ou
 
 /** Binds a sealed answer to its row, so that it cannot be unsealed in another row. */
 function sealedPlaceOf(row: Buffer): SealContext {
-  return { purpose: 'strandfast/kept-answer/v1', owner: row }
+  return { purpose: 'strandfast/kept-answer/v1', boundTo: row }
 }
 
 /** Runs after the commit, so that an API key that the same commit deleted is not reported as live. */

@@ -80,8 +80,8 @@ export function encodeCheckpointPart(
   changes: readonly RowChange[],
   { cluster, masterSeed, random }: ClusterSecret,
 ): Buffer {
-  const owner = ownerOf(cluster, id)
-  return seal(masterSeed, { purpose: checkpointPurpose, owner, secret: bytesOf(changes) }, random)
+  const boundTo = bindingOf(cluster, id)
+  return seal(masterSeed, { purpose: checkpointPurpose, boundTo, secret: bytesOf(changes) }, random)
 }
 
 /** @throws Error if no node with this master seed wrote this part */
@@ -90,8 +90,8 @@ export function decodeCheckpointPart(
   state: Uint8Array,
   { cluster, masterSeed }: ClusterKeys,
 ): RowChange[] {
-  const owner = ownerOf(cluster, id)
-  return [...decodeChanges(unseal(masterSeed, { purpose: checkpointPurpose, owner }, state))]
+  const boundTo = bindingOf(cluster, id)
+  return [...decodeChanges(unseal(masterSeed, { purpose: checkpointPurpose, boundTo }, state))]
 }
 
 /** Encodes part 0. */
@@ -140,7 +140,7 @@ export function decodeCheckpointHead(head: Uint8Array, { cluster, masterSeed }: 
   }
 }
 
-function ownerOf(cluster: string, { shard, segment, part }: CheckpointPartId): Buffer {
+function bindingOf(cluster: string, { shard, segment, part }: CheckpointPartId): Buffer {
   return Buffer.from(`${cluster} ${shard} ${segment} ${part}`)
 }
 

@@ -112,8 +112,9 @@ export function encodeClusterSegment(
     commitmentOf,
   )
   const rows = bytesOf(changes.filter(({ table }) => !blockTableIds.has(table)))
-  const owner = ownerOf(cluster, about)
-  const state = rows.length === 0 ? null : seal(masterSeed, { purpose: PURPOSE, owner, secret: rows }, random)
+  const boundTo = bindingOf(cluster, about)
+  const state =
+    rows.length === 0 ? null : seal(masterSeed, { purpose: PURPOSE, boundTo, secret: rows }, random)
   const header = [
     TITLE,
     `cluster ${cluster}`,
@@ -171,8 +172,9 @@ export function decodeClusterSegment(
   // Without its checkpoint, its agents would start again at genesis.
   if (what === 'whole' && about.kind === 'history')
     throw segmentError(first, 'has its other rows in a checkpoint, which is missing')
-  const owner = ownerOf(keys.cluster, about)
-  const state = what === 'whole' ? unsealState(rows, { stateDigest, owner, masterSeed: keys.masterSeed }) : []
+  const boundTo = bindingOf(keys.cluster, about)
+  const state =
+    what === 'whole' ? unsealState(rows, { stateDigest, boundTo, masterSeed: keys.masterSeed }) : []
   const mismatch = (cause?: unknown) => {
     const reason = cause instanceof Error ? `: ${cause.message}` : ''
     return segmentError(first, `has rows that do not match its header${reason}`)
@@ -204,7 +206,7 @@ export function decodeHeader(row: HeaderRow, keys: ClusterKeys): ClusterHeader {
  */
 function unsealState(
   rows: readonly SegmentRow[],
-  { stateDigest, owner, masterSeed }: { stateDigest: string; owner: Buffer; masterSeed: Uint8Array },
+  { stateDigest, boundTo, masterSeed }: { stateDigest: string; boundTo: Buffer; masterSeed: Uint8Array },
 ): RowChange[] {
   const sealed = Buffer.concat(rows.map(({ state }) => state ?? Buffer.alloc(0)))
   const isRemoved = sealed.length === 0
@@ -216,7 +218,7 @@ function unsealState(
         : 'has rows that do not match its header',
     )
   if (isRemoved) return []
-  return [...decodeChanges(unseal(masterSeed, { purpose: PURPOSE, owner }, sealed))]
+  return [...decodeChanges(unseal(masterSeed, { purpose: PURPOSE, boundTo }, sealed))]
 }
 
 /** Commitments of records that were written and erased in one segment, or were imported erased. */
@@ -276,7 +278,7 @@ function partsOf(blocks: Buffer, state: Buffer | null): SegmentPart[] {
   })
 }
 
-function ownerOf(cluster: string, { shard, segment }: Pick<ClusterHeader, 'shard' | 'segment'>): Buffer {
+function bindingOf(cluster: string, { shard, segment }: Pick<ClusterHeader, 'shard' | 'segment'>): Buffer {
   return Buffer.from(`${cluster} ${shard} ${segment}`)
 }
 

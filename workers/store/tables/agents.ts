@@ -11,9 +11,9 @@ import { recordBySeq, strandEnd } from './records.js'
 import { InvalidRow } from './row-shape.js'
 import { agentNoKey, mutationKey, seqMax } from './tables.js'
 
-/** The purpose and owner with which the seed of an agent is sealed, if the creator of the agent chose it. */
+/** With what the seed of an agent is sealed, if the creator of the agent chose it. */
 export function seedContext(name: string): SealContext {
-  return { purpose: 'strandfast/agent-seed/v1', owner: Buffer.from(name) }
+  return { purpose: 'strandfast/agent-seed/v1', boundTo: Buffer.from(name) }
 }
 
 /** The seed of an agent: the sealed one from its row or, without it, the one derived from the master seed. */

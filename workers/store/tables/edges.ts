@@ -74,13 +74,13 @@ export function* edgesOf(
 ): Generator<EdgeCursor & { state?: EdgeState }> {
   const outbound = 'agentNo' in of
   const table = outbound ? environment.edges : environment.edgesIn
-  const owner = outbound ? numberKey(of.agentNo) : Buffer.from(`${of.name}\0`)
-  const prefix = edgeType === undefined ? owner : Buffer.concat([owner, Buffer.from(`${edgeType}\0`)])
+  const near = outbound ? numberKey(of.agentNo) : Buffer.from(`${of.name}\0`)
+  const prefix = edgeType === undefined ? near : Buffer.concat([near, Buffer.from(`${edgeType}\0`)])
   // The smallest key that sorts after `after`.
   const start =
-    after === undefined ? prefix : Buffer.concat([owner, Buffer.from(`${after.edgeType}\0${after.other}\0`)])
+    after === undefined ? prefix : Buffer.concat([near, Buffer.from(`${after.edgeType}\0${after.other}\0`)])
   for (const { key, value } of table.getRange({ start, end: keyAfter(prefix) })) {
-    const [type = '', other = ''] = key.subarray(owner.length).toString().split('\0')
+    const [type = '', other = ''] = key.subarray(near.length).toString().split('\0')
     const place = { edgeType: type, other }
     const now = decodeState(value)
     if (asOf === undefined || compareHlc(now.hlc, asOf) <= 0) {

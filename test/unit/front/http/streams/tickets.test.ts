@@ -43,7 +43,7 @@ function restart(perPrincipal = 3): Tickets {
   const journal = new SealedJournal({
     path: join(directory, 'stream-tickets'),
     masterSeed: Buffer.alloc(32),
-    context: { purpose: 'strandfast/stream-tickets/v1', owner: Buffer.alloc(0) },
+    context: { purpose: 'strandfast/stream-tickets/v1', boundTo: Buffer.alloc(0) },
     random: pooledRandom(),
     bytesMax: 1_000_000,
     failed(error) {
