@@ -65,7 +65,10 @@ export const answerLimits = {
   streamsMax: 50_000,
   /** Milliseconds between comments on an idle stream. */
   streamHeartbeatMs: 15_000,
-  /** Milliseconds between searches for streams of users whose token has expired. */
+  /**
+   * Milliseconds between searches for streams of users whose token has expired, and between repetitions of what
+   * a shard has refused to streams.
+   */
   streamExpiryMs: 500,
   /** Agents that one global stream can name. */
   streamAgentsMax: 1_000,

@@ -1,6 +1,10 @@
+import type { Refusal } from '../../../base/errors.js'
 import { shardsMax } from '../../../settings/threads.js'
 import { formatHlc, parseHlc, zeroHlc, type Hlc } from '../../../strand/hlc.js'
+import { momentLower } from '../../../strand/moment.js'
 import { earlierPosition, laterPosition, type RecordPosition } from '../../../strand/record-position.js'
+import type { StreamRequest } from '../../routes/route.js'
+import { badCursor } from './events.js'
 
 /*
  * Cursors of streams, which are the `id:` of their events. The cursor of a stream of one agent is a seq. A
@@ -50,6 +54,17 @@ export function parseClockCursor(text: string, shards: number): ClockCursor | un
     laterPosition(current?.[shard] ?? zeroHlc, start),
   )
   return { reached, seen }
+}
+
+/** Where a global stream begins; undefined for the current end of the log, 400 for an invalid cursor. */
+export function clockStart(
+  { cursor, since }: Pick<StreamRequest, 'cursor' | 'since'>,
+  shards: number,
+): ClockCursor | Refusal | undefined {
+  if (cursor !== undefined) return parseClockCursor(cursor, shards) ?? badCursor
+  if (since === undefined) return undefined
+  const start = justBefore(momentLower(since) ?? zeroHlc)
+  return { reached: Array.from({ length: shards }, () => start), seen: [] }
 }
 
 export function formatClockCursor({ reached, seen }: ClockCursor): string {

@@ -15,7 +15,7 @@ import type { Exchange } from '../exchange.js'
 import { FanOut } from './fan-out.js'
 import { locateCommand, copyGrantText, StreamGrants, type ReadGrants } from './grants.js'
 import { PageQueue } from './page-queue.js'
-import { justBefore, parseClockCursor, parseSeqCursor, type ClockCursor } from './cursor.js'
+import { clockStart, parseSeqCursor } from './cursor.js'
 import { RecentEvents } from './recent-events.js'
 import { EventBatch } from './shared-event.js'
 import { retryLine, badCursor, keyEnded, tokenRevoked, tooManyOpen, tooManyStreams } from './events.js'
@@ -37,6 +37,8 @@ export class StreamHub {
   readonly #fanOut = new FanOut()
   readonly #grants: StreamGrants
   readonly #pages: readonly PageQueue[]
+  /** Agents that a shard has refused to watch, by shard; the empty name means all agents. */
+  readonly #unwatched: readonly Set<string>[]
   #count = 0
 
   constructor(shards: Shards, bounds: StreamBounds) {
@@ -49,11 +51,13 @@ export class StreamHub {
         shards.sendTo(shard, command, (outcome) => this.#fanOut.each([outcome], receive)),
       )
     this.#pages = Array.from({ length: shards.count }, (_none, shard) => pagesOf(shard))
+    this.#unwatched = this.#pages.map(() => new Set())
     this.#heartbeat = setInterval(() => this.#sendHeartbeats(), limits.streamHeartbeatMs)
     const unexpired = ({ claims }: TokenUser) => claims.exp * 1_000 > systemClock()
     this.#expiry = setInterval(() => {
       this.endInvalidUsers(unexpired)
       this.#finishAll(this.#all().filter(({ principal }) => isValidityUnknown(principal, shards)))
+      this.#retry()
     }, limits.streamExpiryMs)
   }
 
@@ -85,15 +89,12 @@ export class StreamHub {
    * The thread of a shard was restarted: it watches nothing yet, and events of its last commits may be lost.
    */
   restarted(shard: number): void {
-    for (const [agent, { recent }] of this.#byAgent) {
-      if (this.#shards.shardOf(agent) !== shard) continue
-      recent.clear()
-      this.#watch(shard, { agent, on: true })
-    }
-    if (this.#global.size > 0) this.#watch(shard, { agent: '', on: true })
+    for (const agent of this.#byAgent.keys())
+      if (this.#shards.shardOf(agent) === shard) this.#watchAgain(shard, agent)
+    this.#watchAgain(shard, '')
+    this.#pages[shard]?.retry()
     this.#grants.policiesChanged()
     for (const stream of this.#all()) {
-      for (const lane of stream.lanes) if (lane.shard === shard) stream.fallBehind(lane)
       // A notice of changed policies may be lost as well, if the thread died before sending it.
       const isOfUser = stream.readable !== undefined
       if (isOfUser && stream.lanes.some((lane) => lane.shard === shard)) this.#finish(stream)
@@ -203,7 +204,7 @@ export class StreamHub {
   }
 
   async #openGlobal(exchange: Exchange, request: StreamRequest, principal: Principal): Promise<void> {
-    const from = this.#startOf(request)
+    const from = clockStart(request, this.#shards.count)
     if (from !== undefined && 'code' in from) {
       this.#refuse(exchange, from, principal)
       return
@@ -252,14 +253,6 @@ export class StreamHub {
         stream.catchUp()
       })
     }
-  }
-
-  /** Where a global stream begins; undefined for the current end of the log. */
-  #startOf(request: StreamRequest): ClockCursor | Refusal | undefined {
-    if (request.cursor !== undefined) return parseClockCursor(request.cursor, this.#shards.count) ?? badCursor
-    if (request.since === undefined) return undefined
-    const start = justBefore(momentLower(request.since) ?? zeroHlc)
-    return { reached: Array.from({ length: this.#shards.count }, () => start), seen: [] }
   }
 
   #begin(exchange: Exchange, ownParts: Omit<StreamParts, 'unsent' | 'onCapacity' | 'mayAnswer'>): Stream {
@@ -358,9 +351,36 @@ export class StreamHub {
   #watch(
     shard: number,
     { agent, on }: { agent: string; on: boolean },
-    receive: (outcome: Outcome) => void = ignore,
+    receive?: (outcome: Outcome) => void,
   ): void {
-    this.#shards.sendTo(shard, { kind: 'watch', agent, on, front: 0 }, receive)
+    const refused = ({ kind }: Outcome) => {
+      // `restarted` is called when a shard that does not serve does so again.
+      if (on && kind !== 'watching' && this.#shards.linkOf(shard).serving) this.#unwatched[shard]?.add(agent)
+    }
+    this.#shards.sendTo(shard, { kind: 'watch', agent, on, front: 0 }, receive ?? refused)
+  }
+
+  /** Watches an agent, or all, whose latest events may be lost: its streams continue from the store. */
+  #watchAgain(shard: number, agent: string): void {
+    const watched = this.#byAgent.get(agent)
+    const streams = agent === '' ? this.#global : (watched?.streams ?? new Set())
+    // It may have been released since the shard refused to watch it.
+    if (watched === undefined && streams.size === 0) return
+    watched?.recent.clear()
+    this.#watch(shard, { agent, on: true })
+    for (const stream of streams)
+      for (const lane of stream.lanes) if (lane.shard === shard) stream.fallBehind(lane)
+  }
+
+  /** Requests again what shards have refused. */
+  #retry(): void {
+    for (const [shard, pages] of this.#pages.entries()) {
+      if (this.#shards.leaseRefusal(shard) !== undefined) continue
+      const agents = [...(this.#unwatched[shard] ?? [])]
+      this.#unwatched[shard]?.clear()
+      for (const agent of agents) this.#watchAgain(shard, agent)
+      pages.retry()
+    }
   }
 
   #sendHeartbeats(): void {
@@ -378,6 +398,3 @@ export class StreamHub {
     return [...[...this.#byAgent.values()].flatMap(({ streams }) => [...streams]), ...this.#global]
   }
 }
-
-/** A shard that cannot watch now is called again when it is available. */
-function ignore(): void {}

@@ -1,9 +1,11 @@
 import { CallerTurns } from '../../../base/caller-turns.js'
+import { statusOf } from '../../../base/errors.js'
 import { limits } from '../../../base/limits/limits.js'
 import type { Command, Outcome } from '../../../protocol/messages.js'
 
 export interface PageRequest {
   command: Command
+  /** Called once, or never if the stream ends before the page is requested. */
   receive(outcome: Outcome): void
   /** Whether the stream still waits for it. */
   isOpen(): boolean
@@ -16,6 +18,8 @@ export interface PageRequest {
 export class PageQueue {
   readonly #send: (command: Command, receive: (outcome: Outcome) => void) => void
   readonly #waiting = new CallerTurns<PageRequest>()
+  /** Requests that the shard could not answer at the time. */
+  readonly #refused: PageRequest[] = []
   #inFlight = 0
 
   constructor(send: (command: Command, receive: (outcome: Outcome) => void) => void) {
@@ -27,6 +31,12 @@ export class PageQueue {
     this.#sendNext()
   }
 
+  /** Requests again the pages that were refused because the shard was full or away, or its lease had ended. */
+  retry(): void {
+    for (const request of this.#refused.splice(0)) this.#waiting.push('', request)
+    this.#sendNext()
+  }
+
   #sendNext(): void {
     while (this.#inFlight < limits.streamPagesInFlightMax) {
       const request = this.#waiting.take()
@@ -35,7 +45,8 @@ export class PageQueue {
       this.#inFlight++
       const receive = (outcome: Outcome) => {
         this.#inFlight--
-        request.receive(outcome)
+        if ('code' in outcome && statusOf(outcome) === 503) this.#refused.push(request)
+        else request.receive(outcome)
         this.#sendNext()
       }
       this.#send(request.command, receive)

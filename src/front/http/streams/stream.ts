@@ -196,8 +196,7 @@ export class Stream {
     this.#requestPage(lane.shard, sentBy(this.principal.id, this.#pageCommand(lane)), (outcome) => {
       lane.awaitsPage = false
       if (outcome.kind === 'page') this.#onPage(lane, outcome, fallBehindCount)
-      // If the shard cannot answer now, the page is requested again when it is available, or at the next
-      // heartbeat.
+      // After a failure, the page is requested again at the next heartbeat.
     })
   }
 

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { GrantText } from '../../../../../src/auth/grant.js'
 import { limits } from '../../../../../src/base/limits/limits.js'
 import type { Shards } from '../../../../../src/dispatch/links/shards.js'
@@ -23,8 +23,17 @@ interface Call {
 class ScriptedShards {
   readonly count = 2
   readonly calls: Call[] = []
+  /** Why nothing may be answered, if the lease of the shards has ended. */
+  refusal: Refusal | undefined
+  serving = true
 
-  leaseRefusal(): undefined {}
+  leaseRefusal(): Refusal | undefined {
+    return this.refusal
+  }
+
+  linkOf(): { serving: boolean } {
+    return this
+  }
 
   shardOf(agent: string): number {
     return Number(agent.at(-1)) % 2
@@ -104,7 +113,10 @@ beforeEach(() => {
   hub = new StreamHub(shards as unknown as Shards, streamBounds(100))
 })
 
-afterEach(() => hub.close())
+afterEach(() => {
+  hub.close()
+  vi.useRealTimers()
+})
 
 function open(request: StreamRequest, principal = ann): RecordedExchange {
   const exchange = new RecordedExchange()
@@ -338,5 +350,98 @@ describe('a key’s stream', () => {
     hub.events(0, [event('a0', 8, 'usr_eve')])
     await nextTurns()
     expect(shown(stream)).toEqual(['5', '6', '7', '8'])
+  })
+
+  const unavailable: Refusal = { code: 'unavailable', detail: 'The link is slow' }
+  const overloaded: Refusal = { code: 'overloaded', detail: 'Too many requests wait' }
+  /** A stream at the record 4, in a hub whose timers the test moves. */
+  const openAt4 = async () => {
+    hub.close()
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+    hub = new StreamHub(shards as unknown as Shards, streamBounds(100))
+    const stream = open({ scope: 'agent', agents: ['a0'] }, key)
+    const [located] = shards.take('strandLocate')
+    const place = { agentNo: 1, strand: '0', publicKey: '0', retiredKeys: [], headSeq: 4, headHash: '0' }
+    located?.receive({ kind: 'located', shard: 0, ...place })
+    watching()
+    await nextTurns()
+    return stream
+  }
+  const answerAll = (kind: Command['kind'], outcome: Outcome) => {
+    const taken = shards.take(kind)
+    for (const { receive } of taken) receive(outcome)
+    return taken.length
+  }
+
+  // It was requested again with the next heartbeat only, up to 15 s later.
+  it('gets a refused page soon after its shard may answer again', async () => {
+    const stream = await openAt4()
+    hub.rereadStore(['a0'])
+    shards.refusal = unavailable
+    expect(answerAll('streamPage', unavailable)).toBe(1)
+    await nextTurns()
+    vi.advanceTimersByTime(limits.streamExpiryMs)
+    expect(shards.take('streamPage')).toEqual([])
+    shards.refusal = undefined
+    vi.advanceTimersByTime(limits.streamExpiryMs)
+    expect(answerAll('streamPage', page([5]))).toBe(1)
+    await nextTurns()
+    expect(shown(stream)).toEqual(['5'])
+  })
+
+  it('gets a page that was refused while its shard was away as soon as it serves', async () => {
+    await openAt4()
+    hub.rereadStore(['a0'])
+    answerAll('streamPage', unavailable)
+    await nextTurns()
+    hub.restarted(0)
+    expect(answerAll('streamPage', page([5]))).toBe(1)
+  })
+
+  // It received no event any more, because requests that had waited for the shard had filled its queue.
+  it('is watched again if the queue of its shard was full when that was restarted', async () => {
+    const stream = await openAt4()
+    const global = open({ scope: 'global' }, key)
+    watching()
+    hub.restarted(0)
+    expect(answerAll('watch', overloaded)).toBe(2)
+    answerAll('streamPage', page([5]))
+    answerAll('logPage', page([5]))
+    await nextTurns()
+    vi.advanceTimersByTime(limits.streamExpiryMs)
+    expect(shards.take('watch').map(({ command }) => 'agent' in command && command.agent)).toEqual(['a0', ''])
+    // What was committed in the meantime is read from the store.
+    answerAll('streamPage', page([6]))
+    answerAll('logPage', { ...page([6]), reached: { ms: 6, counter: 0 } } as Outcome)
+    hub.events(0, [event('a0', 7, 'usr_eve')])
+    await nextTurns()
+    expect(shown(stream)).toEqual(['5', '6', '7'])
+    expect(shown(global)).toEqual(['5', '6', '7'])
+    vi.advanceTimersByTime(limits.streamExpiryMs)
+    expect(shards.take('watch')).toEqual([])
+  })
+
+  it('is not watched again if it has ended', async () => {
+    const streams = [await openAt4(), open({ scope: 'global' }, key)]
+    watching()
+    hub.restarted(0)
+    expect(answerAll('watch', overloaded)).toBe(2)
+    hub.endPrincipal(key.id)
+    await nextTurns()
+    expect(streams.map(({ open }) => open)).toEqual([false, false])
+    expect(shards.take('watch').every(({ command }) => 'on' in command && !command.on)).toBe(true)
+    vi.advanceTimersByTime(limits.streamExpiryMs)
+    expect(shards.take('watch')).toEqual([])
+  })
+
+  it('is not watched again before its shard serves', async () => {
+    await openAt4()
+    hub.restarted(0)
+    shards.serving = false
+    expect(answerAll('watch', unavailable)).toBe(1)
+    vi.advanceTimersByTime(limits.streamExpiryMs)
+    expect(shards.take('watch')).toEqual([])
+    hub.restarted(0)
+    expect(shards.take('watch').length).toBe(1)
   })
 })
