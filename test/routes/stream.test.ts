@@ -9,6 +9,7 @@ import {
   newAgent,
   scopedKey,
   untestedSuccesses,
+  written,
 } from '../support/http/answers.js'
 import { isCaughtUp, numbersOf, openStream, type TestEvent } from '../support/http/events.js'
 import { startServer, type TestServer } from '../support/server/server.js'
@@ -23,8 +24,7 @@ afterAll(() => server.stop())
 const upTo = (count: number) => Array.from({ length: count }, (_none, n) => n)
 
 const write = async (agent: string, n: number, more: object = {}) =>
-  (await checkedCall(server, `POST /v1/collections/${agent}/records`, { body: { data: { n, ...more } } }))
-    .body
+  (await written(server, `POST /v1/collections/${agent}/records`, { data: { n, ...more } })).body
 
 /** Agents on all shards, with `count` records each; the numbers of agent k start at 1,000 k. */
 async function filled(name: string, count: number): Promise<string[]> {
@@ -32,7 +32,7 @@ async function filled(name: string, count: number): Promise<string[]> {
   const records = (k: number) => upTo(count).map((n) => ({ data: { n: 1_000 * k + n } }))
   await Promise.all(
     agents.map((agent, k) =>
-      checkedCall(server, `POST /v1/collections/${agent}/records/batch`, { body: { records: records(k) } }),
+      written(server, `POST /v1/collections/${agent}/records/batch`, { records: records(k) }),
     ),
   )
   return agents
@@ -70,8 +70,7 @@ describe('the stream of one agent', () => {
 
   it('replays and continues live without gaps or duplicates, while other clients write', async () => {
     const agent = await newAgent(server, 'busy')
-    const append = (n: number) =>
-      checkedCall(server, `POST /v1/agents/${agent}/records`, { body: { data: { n } } })
+    const append = (n: number) => written(server, `POST /v1/agents/${agent}/records`, { data: { n } })
     for (const n of upTo(10)) await append(n)
     const writing = upTo(300)
       .slice(10)
@@ -94,7 +93,7 @@ describe('the stream of one agent', () => {
 
   it('replays more than one page', async () => {
     const records = upTo(1_000).map((n) => ({ data: { n } }))
-    await checkedCall(server, 'POST /v1/collections/long/records/batch', { body: { records } })
+    await written(server, 'POST /v1/collections/long/records/batch', { records })
     const stream = await openStream(server, '/v1/agents/long/stream?since=0')
     await stream.until(isCaughtUp)
     expect(numbersOf(stream.events)).toEqual(upTo(1_000))
@@ -181,7 +180,7 @@ describe('the stream of one agent', () => {
   it('shows records of the named types, in replay and live, among them those of the server', async () => {
     const agent = await newAgent(server, 'typed')
     const { id } = await write(agent, 0)
-    await checkedCall(server, `DELETE /v1/agents/${agent}/records/${id}`)
+    await written(server, `DELETE /v1/agents/${agent}/records/${id}`)
     const typesOf = (events: readonly TestEvent[]) => events.map(({ data }) => data.type).filter(Boolean)
     const paths = [
       [`/v1/agents/${agent}/stream?since=0&types=sys/*`, ['sys/genesis', 'sys/tombstone', 'sys/restore']],
@@ -194,7 +193,7 @@ describe('the stream of one agent', () => {
     ] as const
     const streams = await Promise.all(paths.map(([path]) => openStream(server, path)))
     await Promise.all(streams.map((stream) => stream.until(isCaughtUp)))
-    await checkedCall(server, `POST /v1/agents/${agent}/records/${id}/restore`)
+    await written(server, `POST /v1/agents/${agent}/records/${id}/restore`)
     await write(agent, 1)
     for (const [at, [path, expected]] of paths.entries()) {
       const stream = streams[at]
@@ -209,7 +208,7 @@ describe('the stream of one agent', () => {
   it('shows no records of the server unless their types are named', async () => {
     const agent = await newAgent(server, 'mutated')
     const { id } = await write(agent, 0)
-    await checkedCall(server, `DELETE /v1/agents/${agent}/records/${id}`)
+    await written(server, `DELETE /v1/agents/${agent}/records/${id}`)
     await write(agent, 1)
     const stream = await openStream(server, `/v1/agents/${agent}/stream?since=0`)
     await stream.until(isCaughtUp)
@@ -416,7 +415,7 @@ describe('a ticket', () => {
     })
     expect(refused.status).toBe(403)
     const lost = (await issue(key)).body.ticket
-    await checkedCall(server, `DELETE /v1/admin/api-keys/${key_id}`)
+    await written(server, `DELETE /v1/admin/api-keys/${key_id}`)
     expect(
       (await checkedCall(server, `GET /v1/agents/live/stream?ticket=${lost}`, { key: null })).status,
     ).toBe(401)
@@ -515,7 +514,7 @@ describe('the end of a stream', () => {
     const global = await openStream(server, '/v1/stream', { key })
     const other = await openStream(server, '/v1/agents/default/stream')
     await Promise.all([own, global, other].map((stream) => stream.until(isCaughtUp)))
-    await checkedCall(server, `DELETE /v1/admin/api-keys/${key_id}`)
+    await written(server, `DELETE /v1/admin/api-keys/${key_id}`)
     await Promise.all([own.ended, global.ended])
     expect(own.text().endsWith('retry: 2000\n\n')).toBe(true)
     await write('default', 1)

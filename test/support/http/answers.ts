@@ -8,6 +8,7 @@ import { type Route, allRoutes } from '../../../src/front/routes/routes.js'
 import type { Scope } from '../../../src/wire/api-keys.js'
 import { Problem } from '../../../src/wire/problem.js'
 import { call, type TestAnswer, type TestCall, type TestServer } from '../server/server.js'
+import { whileLinked } from '../server/through-standby.js'
 
 /*
  * Every answer in tests is checked against the OpenAPI document: its status, its media type, and each member
@@ -32,6 +33,19 @@ export async function checkedCall(
   checkAnswer(route, answer)
   return answer
 }
+
+/**
+ * Sends a write until it is carried out, with an Idempotency-Key, and expects success. Use it for writes whose
+ * effect a test waits for: if one was refused, the test would wait in vain.
+ */
+export async function written(server: TestServer, route: string, body?: object): Promise<TestAnswer> {
+  const headers = { 'idempotency-key': `written-${(writes += 1)}` }
+  const options = body === undefined ? { headers } : { headers, body }
+  const answer = await whileLinked(() => checkedCall(server, route, options))
+  expect(answer.status, `${route}: ${answer.text}`).toBeLessThan(300)
+  return answer
+}
+let writes = 0
 
 /** Checks any answer against the documented schema of its route and status. */
 export function checkAnswer(route: string, answer: TestAnswer): void {

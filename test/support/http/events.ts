@@ -1,6 +1,8 @@
+import { onTestFailed, TestRunner } from 'vitest'
 import { recordSuccess } from './answers.js'
 import { fetchAfterClose } from './fetch-seen.js'
 import type { ServerAddress } from '../server/server.js'
+import { whileLinked } from '../server/through-standby.js'
 
 /** One received server-sent event. */
 export interface TestEvent {
@@ -32,10 +34,18 @@ export async function openStream(
   const key = options.key === undefined ? server.rootKey : options.key
   const headers = { ...options.headers, ...(key === null ? {} : { authorization: `Bearer ${key}` }) }
   const abort = new AbortController()
-  const response = await fetchAfterClose(server.url + path, { headers, signal: abort.signal })
+  const response = await whileLinked(() =>
+    fetchAfterClose(server.url + path, { headers, signal: abort.signal }),
+  )
   if (response.status !== 200) throw new Error(`${response.status} ${await response.text()}`)
   recordSuccess(`GET ${path}`, response)
-  return readStream(response, abort)
+  const stream = readStream(response, abort)
+  // A wait without end says nothing by itself.
+  if (TestRunner.getCurrentTest() !== undefined)
+    onTestFailed(() =>
+      console.error(`${path}: ${stream.events.length} events, …${stream.text().slice(-500)}`),
+    )
+  return stream
 }
 
 /** The member `n` of the payloads of all record events. */

@@ -20,6 +20,23 @@ interface Node {
 /** Whether each test server is a standby node, with another node that owns the shards. */
 export const throughStandby = process.env['STRANDFAST_THROUGH_STANDBY'] === '1'
 
+/**
+ * Repeats a request while the link between the two nodes is interrupted (503), as it may be when the machine is
+ * busy: the lease of a link lasts for a second.
+ * @param request may be repeated: a read, or a write with an Idempotency-Key
+ */
+export async function whileLinked<Answer extends { status: number }>(
+  request: () => Promise<Answer>,
+): Promise<Answer> {
+  let answer = await request()
+  await eventually(async () => {
+    if (!throughStandby || answer.status !== 503) return true
+    answer = await request()
+    return false
+  })
+  return answer
+}
+
 const seed = '07'.repeat(32)
 const program = join(import.meta.dirname, '../../../dist/program/strandfast.js')
 let databases = 0
