@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { eventually } from '../../eventually.js'
 import type { TestServer } from '../../server/server.js'
 import { requestNode } from '../rounds/cluster-client.js'
-import { Clients, look, answerTimeoutMs, strandOf } from './history.js'
+import { agents, answerTimeoutMs, Clients, headOf, look, strandOf } from './history.js'
 import { headsRootOf, type HostileCluster, nodeNames, serves, shardCount } from './hostile-cluster.js'
 import { type Allowed, type Belief, isRefusal, falseAnswers, reasons, processFaults } from './oracle.js'
 
@@ -136,8 +136,13 @@ async function extended(
   records: readonly string[] = [],
 ): Promise<Belief> {
   const all = { ...known, records: [...known.records, ...records] }
-  const now = [...(await look(url, all))].filter(([, answer]) => !isRefusal(answer))
-  return { ...more, known: all, truth: new Map([...truth, ...now]) }
+  const now = await look(url, all)
+  const answers = new Map([...now].filter(([, answer]) => !isRefusal(answer)))
+  // A refusal does not say what was written before it.
+  const refused = agents
+    .flatMap((agent) => [headOf(agent), strandOf(agent)])
+    .filter((question) => !answers.has(question))
+  return { ...more, known: all, truth: new Map([...truth, ...answers]), refused: new Set(refused) }
 }
 
 async function started(

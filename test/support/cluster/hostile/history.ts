@@ -104,7 +104,7 @@ export const answerTimeoutMs = 15_000
 export async function look(url: string, { credentials, records }: Known): Promise<Answers> {
   const answers = new Map<string, LoadAnswer | undefined>()
   const ofAgents = agents.flatMap((agent) => [
-    `/v1/agents/${agent}/head`,
+    headOf(agent),
     `/v1/agents/${agent}/policies`,
     strandOf(agent),
   ])
@@ -123,6 +123,10 @@ export async function look(url: string, { credentials, records }: Known): Promis
 
 /** The route that describes a credential. */
 export const whoami = '/v1/whoami'
+
+export function headOf(agent: string): string {
+  return `/v1/agents/${agent}/head`
+}
 
 export function strandOf(agent: string): string {
   return `/v1/strand/export?agent=${agent}`

@@ -32,6 +32,8 @@ export interface Belief {
   /** Their answers before the last writes, erasures and revocations. */
   earlier: Answers
   allowed: Allowed
+  /** Questions about strands that were refused after further writes, so that these may have grown. */
+  refused?: ReadonlySet<string>
 }
 
 const { stringify } = JSON
@@ -46,7 +48,7 @@ export function isRefusal(answer: LoadAnswer | undefined): boolean {
 /** The false answers of a node. */
 export async function falseAnswers(
   url: string,
-  { known, truth, earlier, allowed }: Belief,
+  { known, truth, earlier, allowed, refused }: Belief,
 ): Promise<string[]> {
   const now = await look(url, known)
   const found: string[] = []
@@ -55,7 +57,7 @@ export async function falseAnswers(
     if (answer === undefined || before === undefined || isRefusal(answer)) continue
     const isTrue =
       allowed === 'the truth'
-        ? isAlike(question, before, answer)
+        ? isAlike(before, answer, grows(question) || refused?.has(question) === true)
         : isEarlier(question, answer, [before, earlier.get(question)])
     if (!isTrue) found.push(`${question}: ${shorten(answer)}, and not ${shorten(before)}`)
   }
@@ -68,11 +70,11 @@ function shorten({ status, text }: LoadAnswer): string {
   return `${status} ${text.slice(0, LINE)}`
 }
 
-/** Problems differ in their ids. */
-function isAlike(question: string, before: LoadAnswer, now: LoadAnswer): boolean {
+/** Problems differ in their ids. @param grown whether records may have been added */
+function isAlike(before: LoadAnswer, now: LoadAnswer, grown: boolean): boolean {
   if (before.status !== now.status) return false
   if (before.status >= 400) return before.body?.code === now.body?.code
-  return grows(question) ? isBeginning(recordLines(before), recordLines(now)) : before.text === now.text
+  return grown ? isBeginning(recordLines(before), recordLines(now)) : before.text === now.text
 }
 
 /** Whether an answer was true at some earlier moment. */
