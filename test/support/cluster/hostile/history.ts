@@ -103,11 +103,7 @@ export const answerTimeoutMs = 15_000
 /** Sends all requests, until one is not answered in time. */
 export async function look(url: string, { credentials, records }: Known): Promise<Answers> {
   const answers = new Map<string, LoadAnswer | undefined>()
-  const ofAgents = agents.flatMap((agent) => [
-    headOf(agent),
-    `/v1/agents/${agent}/policies`,
-    strandOf(agent),
-  ])
+  const ofAgents = agents.flatMap((agent) => [headOf(agent), `/v1/agents/${agent}/policies`, strandOf(agent)])
   const requests = [...records, ...ofAgents, ...serverStrands.map(strandOf)].map(
     (path): [string, LoadRequest] => [path, { method: 'GET', path }],
   )

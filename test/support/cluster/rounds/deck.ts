@@ -17,6 +17,7 @@ const deck: readonly Fault[] = Object.entries({
   'a clock of the owner that jumps before a take-over': 1,
   'an owner that is cut off from the other nodes': 2,
   'an owner that is cut off from the other nodes one way': 1,
+  'a record that is erased while a node is cut off from the others': 1,
   'two nodes that are cut off from each other, and perhaps the owner is killed': 1,
   'broken links': 1,
   'broken links to an owner whose database is slow, and perhaps it is killed': 1,

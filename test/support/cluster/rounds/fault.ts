@@ -9,7 +9,8 @@ export interface Fault {
   name: string
   /** Whether it affects links between nodes. */
   needsLinks?: true
-  act(nodes: ThreeNodes, chance: Chance): Promise<void>
+  /** @returns the breaches that it has seen itself */
+  act(nodes: ThreeNodes, chance: Chance): Promise<readonly string[] | void>
 }
 
 /** A fault of one node. */

@@ -2,7 +2,10 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { eventually } from '../../eventually.js'
 import type { Chance } from '../register-chaos.js'
 import type { Direction } from '../tcp-proxy.js'
+import { type LoadRequest, posting, requestNode } from './cluster-client.js'
+import { erasedAgent } from './erasures.js'
 import { anyOf, type Fault, heal, leases, moment, type OfOne, shuffled } from './fault.js'
+import type { ThreeNodes } from './three-nodes.js'
 
 /**
  * Waits for less than a node may answer without receiving from the owner, which is half a second here; or for
@@ -18,6 +21,25 @@ const cutOffFromOthers =
     await lapse(chance)
     heal(proxies, chance)
   }
+
+/** An erasure takes half a second then; the link ends after two. */
+const ERASURE_MS = 1_300
+const MOMENT_MS = 200
+const READ_MS = 2_000
+
+const onAll = ({ urls }: ThreeNodes, request: LoadRequest, timeoutMs: number) =>
+  Promise.all(urls.map((url) => requestNode(url, request, timeoutMs)))
+
+/** The path of a new record which every node has in its memory. */
+async function recordKnownTo(all: ThreeNodes): Promise<string> {
+  const records = `/v1/agents/${erasedAgent}/records`
+  const { body } = await all.client.insist(posting(records, { data: { known: true } }))
+  const path = `${records}/${body.content_hash}`
+  await eventually(async () =>
+    (await onAll(all, { method: 'GET', path }, READ_MS)).every((answer) => answer?.status === 200),
+  )
+  return path
+}
 
 /** Cuts all links of one node, in both directions or one. */
 export const withoutLinks: OfOne = (all, node, chance) => {
@@ -38,6 +60,25 @@ export const linkFaults: readonly Fault[] = [
     async act(all, chance) {
       const direction = anyOf<Direction>(['requests', 'answers'], chance)
       await cutOffFromOthers(direction)(all, await all.owner(), chance)
+    },
+  },
+  {
+    name: 'a record that is erased while a node is cut off from the others',
+    needsLinks: true,
+    async act(all, chance) {
+      const path = await recordKnownTo(all)
+      const proxies = all.links.between([anyOf(all.nodes, chance).name])
+      for (const proxy of proxies) proxy.hold()
+      // The owner can do so once that node cannot answer any more, unless it is that node.
+      const erased = await onAll(all, posting(`${path}/erase`, {}), ERASURE_MS)
+      const isErased = erased.some((answer) => answer?.status === 200)
+      const answers = isErased ? await onAll(all, { method: 'GET', path }, MOMENT_MS) : []
+      heal(proxies, chance)
+      return answers.flatMap((answer) =>
+        answer?.status === 200 && answer.body.erased !== true
+          ? ['A node showed a record that was erased']
+          : [],
+      )
     },
   },
   {

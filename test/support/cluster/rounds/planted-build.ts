@@ -127,10 +127,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     changes: [
       ['this.#lease.extend(message.atMs + message.forMs);', 'this.#lease.extend(message.atMs + 1e9);'],
     ],
-    shownBy: [
-      'an owner that is cut off from the other nodes',
-      'an owner that is cut off from the other nodes one way',
-    ],
+    shownBy: ['a record that is erased while a node is cut off from the others'],
     linked: true,
   },
   // test/unit/cluster/links/shard-relay.test.ts

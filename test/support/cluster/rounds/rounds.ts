@@ -126,7 +126,7 @@ async function round(fault: Fault, { nodes, load, random, laps, check }: RoundPa
   laps.end('load')
   await nodes.shared()
   laps.end('shares')
-  await fault.act(nodes, random)
+  const seen = (await fault.act(nodes, random)) ?? []
   laps.end('fault')
   await nodes.allWell()
   laps.end('recovery')
@@ -135,7 +135,7 @@ async function round(fault: Fault, { nodes, load, random, laps, check }: RoundPa
   laps.end('load')
   const found = await check()
   laps.end('checks')
-  return found
+  return [...seen, ...found]
 }
 
 /** The state of all processes, for diagnosis. */
