@@ -20,7 +20,7 @@ const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 /** Inlined, because it is smaller than a request for it. */
 const icon = `data:image/svg+xml,${encodeURIComponent(readFileSync(join(source, 'icon.svg'), 'utf8').trim())}`
 /** Styles of both pages. */
-const shared = ['colours.css', 'base.css']
+const shared = ['base.css']
 /** Shared styles come before those of a page. */
 const consoleStyles = [...stylesBelow('parts'), ...stylesBelow('shell'), ...stylesBelow('').filter(isOfPage)]
 
