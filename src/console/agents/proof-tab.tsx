@@ -3,11 +3,11 @@ import type { AgentStatusResponse, ServiceClient } from '../../client/index.js'
 import { fileName, saveFile } from '../parts/download.js'
 import { explain } from '../parts/explain.js'
 import { ExportDialog } from '../parts/export-dialog.js'
-import { Problem } from '../parts/field.js'
+import { Form, Problem } from '../parts/field.js'
 import { counted, countText, recordsText } from '../parts/format.js'
 import { useChange, useTask } from '../parts/load.js'
 import { fails, FocusedResult, holds, ProgressLine, type Verdict } from '../parts/result.js'
-import { Time } from '../parts/texts.js'
+import { Button, Time } from '../parts/texts.js'
 import { type StrandVerdict, checkStrand } from '../parts/proof/check-strand.js'
 import { Findings } from '../parts/proof/findings.js'
 import {
@@ -38,9 +38,8 @@ export function ProofTab({ service, status }: { service: ServiceClient; status: 
   return (
     <div class="proof">
       <p class="lead">This browser reads the strand and verifies every hash, link and signature itself.</p>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
+      <Form
+        submit={() => {
           if (!isKeyWrong) void verify(publicKey, usable)
         }}
       >
@@ -52,21 +51,15 @@ export function ProofTab({ service, status }: { service: ServiceClient; status: 
           </p>
         )}
         <div class="buttons">
-          <button type="submit" class="primary" disabled={isBusy || isKeyWrong}>
-            Verify
-          </button>
+          <Button text="Verify" type="submit" class="primary" disabled={isBusy || isKeyWrong} />
           {usable !== undefined && (
             <button type="button" disabled={isBusy} onClick={() => void verify(publicKey, undefined)}>
               Check everything again
             </button>
           )}
-          {isBusy && (
-            <button type="button" onClick={cancel}>
-              Cancel
-            </button>
-          )}
+          {isBusy && <Button text="Cancel" onClick={cancel} />}
         </div>
-      </form>
+      </Form>
       {progress !== undefined && (
         <ProgressLine name="Records checked" done={progress.records} of={progress.of}>
           {countText(progress.records)} of {progress.of === 0 ? '…' : countText(progress.of)},{' '}
@@ -176,12 +169,8 @@ function Downloads({ service, status }: { service: ServiceClient; status: AgentS
         longer matches it.
       </p>
       <div class="buttons">
-        <button type="button" onClick={() => setExporting(true)}>
-          Download an export
-        </button>
-        <button type="button" onClick={() => void run(saveCheckpoint)}>
-          Download a checkpoint
-        </button>
+        <Button text="Download an export" onClick={() => setExporting(true)} />
+        <Button text="Download a checkpoint" onClick={() => void run(saveCheckpoint)} />
       </div>
       <Problem text={problem} />
       {isExporting && <ExportDialog service={service} status={status} close={() => setExporting(false)} />}

@@ -2,6 +2,7 @@ import { useEffect, useRef } from 'preact/hooks'
 import { AppearanceSwitch } from '../shell/appearance.js'
 import { Mark } from '../shell/mark.js'
 import { apiKey, searchText } from './context.js'
+import { Button } from '../parts/texts.js'
 
 /** The bar of the page: the title, the search and the key. */
 export function Bar(props: {
@@ -12,15 +13,13 @@ export function Bar(props: {
   const { version, isMenuOpen, setMenuOpen } = props
   return (
     <header class="bar">
-      <button
-        type="button"
+      <Button
+        text="Contents"
         class="menu-button"
         aria-expanded={isMenuOpen}
         aria-controls="navigation"
         onClick={() => setMenuOpen(!isMenuOpen)}
-      >
-        Contents
-      </button>
+      />
       <a class="brand" href="#start" aria-label="Strandfast API, to the top">
         <Mark />
         <span>Strandfast API</span>

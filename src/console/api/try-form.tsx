@@ -15,6 +15,7 @@ import {
   firstDraft,
 } from './request.js'
 import { sendRequest, type ResponseProgress, type SentRequest } from './send.js'
+import { Button } from '../parts/texts.js'
 
 interface Form {
   operation: Operation
@@ -58,18 +59,13 @@ function OpenForm({ operation, draft, change }: Form) {
           ))}
         {draft.choice !== undefined && <BodyField operation={operation} draft={draft} change={change} />}
         <div class="send">
-          <button
+          <Button
+            text="Send"
             type="submit"
             class={operation.method === 'delete' ? 'primary risky' : 'primary'}
             disabled={isSending}
-          >
-            Send
-          </button>
-          {isSending && (
-            <button type="button" onClick={stop}>
-              Stop
-            </button>
-          )}
+          />
+          {isSending && <Button text="Stop" onClick={stop} />}
           {needsKey(operation) && <Sender />}
         </div>
       </form>

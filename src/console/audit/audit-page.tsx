@@ -6,7 +6,7 @@ import { CursorPages } from '../parts/pages.js'
 import { Read, useChange, useLoaded } from '../parts/load.js'
 import { canReadUsers, namespaceOf, readUser } from '../parts/users.js'
 import { useRoving } from '../parts/roving.js'
-import { Empty, Loading } from '../parts/texts.js'
+import { Button, Empty, Loading } from '../parts/texts.js'
 import { ExportDialog } from '../parts/export-dialog.js'
 import { RecordDrawer } from '../parts/records/record-drawer.js'
 import { agentLink, auditLink, type Route } from '../route.js'
@@ -23,7 +23,7 @@ import {
   seqsOfSpan,
   serverAudit,
 } from '../parts/audit-events.js'
-import { Choice, Problem } from '../parts/field.js'
+import { Choice, Form, Problem } from '../parts/field.js'
 import { AuditFilters, useAuditFilter } from './audit-filter.js'
 import { AuditTable } from '../parts/audit-table.js'
 import { FailuresPlot } from './failures-plot.js'
@@ -158,10 +158,9 @@ function NoStrand({ agent }: { agent: string }) {
   }
   return (
     <Empty title={`Agent “${agent}” not found, or this key has no access to it`}>
-      <form
+      <Form
         class="go-to centered"
-        onSubmit={(event) => {
-          event.preventDefault()
+        submit={() => {
           if (name !== '') location.hash = auditLink(name)
         }}
       >
@@ -174,8 +173,8 @@ function NoStrand({ agent }: { agent: string }) {
             onInput={(event) => setName(event.currentTarget.value.trim())}
           />
         </label>
-        <button type="submit">Open its audit records</button>
-      </form>
+        <Button text="Open its audit records" type="submit" />
+      </Form>
     </Empty>
   )
 }
@@ -204,9 +203,7 @@ function AuditOf({ session, status, seq, reload }: AuditOfProps) {
         filter.outcome !== 'success' && <FailuresPlot {...failures.loaded.value} span={filter.span} />}
       <div ref={tools} class="tools" role="toolbar" aria-label={`Audit records of ${agent}`}>
         <ExportRange service={service} status={status} filter={filter} />
-        <button type="button" class="quiet" onClick={reload}>
-          Refresh
-        </button>
+        <Button text="Refresh" class="quiet" onClick={reload} />
         <a class="whole-check" href={agentLink(agent, 'proof')}>
           Check the whole strand
         </a>
@@ -313,9 +310,7 @@ function ExportRange(props: {
     setRange((await seqsOfSpan(service, status.agent_id, filter.span)) ?? 'empty')
   return (
     <>
-      <button type="button" disabled={isBusy} onClick={() => void run(open)}>
-        Export this period
-      </button>
+      <Button text="Export this period" disabled={isBusy} onClick={() => void run(open)} />
       {range === 'empty' && <span role="status">There are no records in this period.</span>}
       <Problem text={problem} />
       {typeof range === 'object' && (

@@ -2,11 +2,11 @@ import { useRef, useState } from 'preact/hooks'
 import type { ServiceClient } from '../../client/index.js'
 import { switchType, textType, useAddress } from '../parts/address.js'
 import { accessibleAgentNames } from '../parts/accessible-agents.js'
-import { Field } from '../parts/field.js'
+import { Field, Form } from '../parts/field.js'
 import { counted, isoOf } from '../parts/format.js'
 import { Read, useLoaded } from '../parts/load.js'
 import { useRoving } from '../parts/roving.js'
-import { Empty } from '../parts/texts.js'
+import { Button, Empty } from '../parts/texts.js'
 import { TailButtons, TailRows, useTail } from '../parts/records/tail-rows.js'
 import type { Tail } from '../parts/records/tail.js'
 import { liveLink, STREAM_AGENTS_MAX } from '../route.js'
@@ -86,11 +86,10 @@ function Controls(props: { tail: Tail; isPretty: boolean; setPretty: (isPretty: 
   const [minutes, setMinutes] = useAddress('minutes', textType)
   const tools = useRoving<HTMLFormElement>()
   return (
-    <form
+    <Form
       ref={tools}
       class="tools"
-      onSubmit={(event) => {
-        event.preventDefault()
+      submit={() => {
         tail.begin({ since: sinceOf(minutes), field: fieldInput.current?.value.trim() ?? '' })
       }}
     >
@@ -105,8 +104,8 @@ function Controls(props: { tail: Tail; isPretty: boolean; setPretty: (isPretty: 
         value={minutes}
         set={setMinutes}
       />
-      <button type="submit">Start there</button>
-    </form>
+      <Button text="Start there" type="submit" />
+    </Form>
   )
 }
 
@@ -128,10 +127,9 @@ function Picked({ session: { service, who }, agents }: { session: SignedIn; agen
     location.hash = liveLink([...new Set(names)])
   }
   return (
-    <form
+    <Form
       class="tools picked-agents"
-      onSubmit={(event) => {
-        event.preventDefault()
+      submit={() => {
         if (typed !== '') pick([...agents, typed])
       }}
     >
@@ -148,18 +146,16 @@ function Picked({ session: { service, who }, agents }: { session: SignedIn; agen
           <option key={name} value={name} />
         ))}
       </datalist>
-      <button type="submit">Add</button>
+      <Button text="Add" type="submit" />
       {agents.map((name) => (
-        <button
+        <Button
+          text={`${name} ✕`}
           key={name}
-          type="button"
           class="quiet"
           aria-label={`Remove ${name}`}
           onClick={() => pick(agents.filter((one) => one !== name))}
-        >
-          {name} ✕
-        </button>
+        />
       ))}
-    </form>
+    </Form>
   )
 }

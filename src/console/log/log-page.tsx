@@ -6,7 +6,7 @@ import { countText } from '../parts/format.js'
 import { Facts } from '../parts/facts.js'
 import { Read, useLoaded } from '../parts/load.js'
 import { Result } from '../parts/result.js'
-import { CopyButton, Empty, Hash, Key, Time } from '../parts/texts.js'
+import { Button, CopyButton, Empty, Hash, Key, Time } from '../parts/texts.js'
 import { agentLink } from '../route.js'
 import type { SignedIn } from '../parts/session.js'
 import { logAgent } from '../parts/labels.js'
@@ -62,12 +62,8 @@ function Found({ found, reload }: { found: WitnessResult | 'none'; reload: () =>
           {checkpoint}
         </pre>
         <div class="buttons">
-          <button type="button" onClick={() => saveFile('log-checkpoint.txt', checkpoint)}>
-            Download
-          </button>
-          <button type="button" class="quiet" onClick={reload}>
-            Check again
-          </button>
+          <Button text="Download" onClick={() => saveFile('log-checkpoint.txt', checkpoint)} />
+          <Button text="Check again" class="quiet" onClick={reload} />
           <a href={agentLink(logAgent, 'proof')}>Check the whole log</a>
         </div>
       </section>
@@ -85,27 +81,23 @@ function Inconsistent({ kept, now, reload }: { kept: string; now: string; reload
         Save both before you do anything else.
       </p>
       <div class="buttons">
-        <button
-          type="button"
+        <Button
+          text="Download both"
           class="primary"
           onClick={() => {
             saveFile('log-checkpoint-kept.txt', kept)
             saveFile('log-checkpoint-now.txt', now)
             setSaved(true)
           }}
-        >
-          Download both
-        </button>
-        <button
-          type="button"
+        />
+        <Button
+          text="Discard the stored checkpoint and start again"
           disabled={!isSaved}
           onClick={() => {
             clearWitness()
             reload()
           }}
-        >
-          Discard the stored checkpoint and start again
-        </button>
+        />
       </div>
     </div>
   )

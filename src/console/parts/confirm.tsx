@@ -3,9 +3,9 @@ import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { Proposed } from '../../client/index.js'
 import { proposalLink } from '../route.js'
 import { Dialog } from './dialog.js'
-import { Field, Problem } from './field.js'
+import { Field, Form, Problem } from './field.js'
 import { useChange } from './load.js'
-import { Time } from './texts.js'
+import { Button, Time } from './texts.js'
 
 /** A text that the user has to type before a change that cannot be undone. */
 export interface Confirmation {
@@ -76,9 +76,8 @@ function ConfirmForm<Applied>(props: {
   const { isBusy, problem, run } = useChange()
   const isConfirmed = confirm === undefined || typed.trim() === confirm.wanted
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault()
+    <Form
+      submit={() => {
         if (isConfirmed) void run(async () => done(await change.apply()), change.explainError)
       }}
     >
@@ -96,18 +95,15 @@ function ConfirmForm<Applied>(props: {
       )}
       <Problem text={problem} />
       <div class="buttons">
-        <button
+        <Button
+          text={button}
           type="submit"
           class={isDanger ? 'danger' : 'primary'}
           disabled={isBusy || isDisabled || !isConfirmed}
-        >
-          {button}
-        </button>
-        <button type="button" onClick={() => change.close(false)}>
-          {stop}
-        </button>
+        />
+        <Button text={stop} onClick={() => change.close(false)} />
       </div>
-    </form>
+    </Form>
   )
 }
 

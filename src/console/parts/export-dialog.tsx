@@ -3,9 +3,10 @@ import type { AgentStatusResponse, ServiceClient } from '../../client/index.js'
 import { Dialog } from './dialog.js'
 import { fileName, gather, saveFile } from './download.js'
 import { explain } from './explain.js'
-import { Field, Tick } from './field.js'
+import { Field, Form, Tick } from './field.js'
 import { bytesText, recordsText } from './format.js'
 import { useTask } from './load.js'
+import { Button } from './texts.js'
 
 type ExportState =
   | { kind: 'idle' }
@@ -35,12 +36,7 @@ export function ExportDialog(props: {
         A file with every record, every signature and a checkpoint. It can be verified without this server: on{' '}
         <a href="#/verify">Verify</a>, or with <code>strandfast verify</code>.
       </p>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
-          void save({ from: Number(from), to: Number(to), isPacked })
-        }}
-      >
+      <Form submit={() => save({ from: Number(from), to: Number(to), isPacked })}>
         <div class="filter-line">
           <Field {...seq} name="First record" value={from} set={setFrom} />
           <Field {...seq} name="Last record" value={to} set={setTo} />
@@ -55,14 +51,12 @@ export function ExportDialog(props: {
         )}
         <p role="status">{stateText(state, Number(from), Number(to))}</p>
         <div class="buttons">
-          <button type="submit" class="primary" disabled={state.kind === 'busy'}>
-            Save file
-          </button>
+          <Button text="Save file" type="submit" class="primary" disabled={state.kind === 'busy'} />
           <button type="button" onClick={state.kind === 'busy' ? stop : close}>
             {state.kind === 'busy' ? 'Stop' : 'Close'}
           </button>
         </div>
-      </form>
+      </Form>
     </Dialog>
   )
 }

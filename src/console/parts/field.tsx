@@ -1,6 +1,20 @@
-import type { ComponentChildren } from 'preact'
+import type { ComponentChildren, FormHTMLAttributes } from 'preact'
 import { useId, useState } from 'preact/hooks'
 import { timeZoneText } from './format.js'
+
+/** A form whose submission does not leave the page. */
+export function Form(props: FormHTMLAttributes<HTMLFormElement> & { submit: () => Promise<void> | void }) {
+  const { submit, ...more } = props
+  return (
+    <form
+      {...more}
+      onSubmit={(event) => {
+        event.preventDefault()
+        void submit()
+      }}
+    />
+  )
+}
 
 /** A single-line field for names and ids, without the browser's completion and spell check. */
 export function Field(props: {

@@ -4,6 +4,8 @@ import { agentLink } from '../route.js'
 import { Dialog } from './dialog.js'
 import { useChange } from './load.js'
 import { ZoneChoice } from './zone-choice.js'
+import { Button } from './texts.js'
+import { Form } from './field.js'
 
 const NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/
 
@@ -20,9 +22,8 @@ export function NewAgent({ service, close }: { service: ServiceClient; close: ()
   return (
     <Dialog title="New agent" class="dialog" close={close}>
       <h2>New agent</h2>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
+      <Form
+        submit={() => {
           if (NAME.test(name)) void run(create)
           else setProblem('Expected 1 to 128 characters of A-Z a-z 0-9 _ . -, the first neither . nor -')
         }}
@@ -47,14 +48,10 @@ export function NewAgent({ service, close }: { service: ServiceClient; close: ()
           The server generates the key pair of the agent and never discloses the secret key.
         </p>
         <div class="buttons">
-          <button type="submit" class="primary" disabled={isBusy}>
-            Create agent
-          </button>
-          <button type="button" onClick={close}>
-            Cancel
-          </button>
+          <Button text="Create agent" type="submit" class="primary" disabled={isBusy} />
+          <Button text="Cancel" onClick={close} />
         </div>
-      </form>
+      </Form>
     </Dialog>
   )
 }

@@ -2,10 +2,10 @@ import { useState } from 'preact/hooks'
 import type { ApiKeyMade } from '../../client/index.js'
 import { Dialog } from './dialog.js'
 import { proposalLink } from '../route.js'
-import { Field, Problem } from './field.js'
+import { Field, Form, Problem } from './field.js'
 import { counted } from './format.js'
 import { useChange, useLoaded } from './load.js'
-import { CopyButton, Time } from './texts.js'
+import { Button, CopyButton, Time } from './texts.js'
 import type { Scope, SignedIn } from './session.js'
 import { scopeMeanings } from './labels.js'
 import { countMatchingAgents, readPatterns } from './accessible-agents.js'
@@ -61,12 +61,7 @@ export function NewKey(props: { session: SignedIn; created: () => void; close: (
   return (
     <Dialog title="New key" class="dialog" close={close}>
       <h2>New key</h2>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
-          void run(create)
-        }}
-      >
+      <Form submit={() => run(create)}>
         <Field
           name="Name"
           maxLength={NAME_CHARS_MAX}
@@ -79,14 +74,10 @@ export function NewKey(props: { session: SignedIn; created: () => void; close: (
         <ExpiryChoice session={session} draft={draft} set={set} />
         <Problem text={problem} />
         <div class="buttons">
-          <button type="submit" class="primary" disabled={isBusy}>
-            Create key
-          </button>
-          <button type="button" onClick={close}>
-            Cancel
-          </button>
+          <Button text="Create key" type="submit" class="primary" disabled={isBusy} />
+          <Button text="Cancel" onClick={close} />
         </div>
-      </form>
+      </Form>
     </Dialog>
   )
 }
@@ -123,9 +114,7 @@ function CreatedKey({ created, close }: { created: ApiKeyMade; close: () => void
         {isWarned ? 'The key is not shown again after you close this dialog' : ''}
       </p>
       <div class="buttons">
-        <button type="button" class="primary" onClick={close}>
-          I’ve saved it
-        </button>
+        <Button text="I’ve saved it" class="primary" onClick={close} />
       </div>
     </Dialog>
   )

@@ -1,3 +1,4 @@
+import { Button } from './texts.js'
 /** Buttons to the previous and the next page; nothing if there is one page. */
 export function Pages(props: {
   hasPrevious: boolean
@@ -9,12 +10,8 @@ export function Pages(props: {
   if (!hasPrevious && next === undefined) return null
   return (
     <nav class="pages" aria-label="Pages">
-      <button type="button" disabled={!hasPrevious} onClick={goBack}>
-        Previous
-      </button>
-      <button type="button" disabled={next === undefined} onClick={() => next !== undefined && goNext(next)}>
-        Next
-      </button>
+      <Button text="Previous" disabled={!hasPrevious} onClick={goBack} />
+      <Button text="Next" disabled={next === undefined} onClick={() => next !== undefined && goNext(next)} />
     </nav>
   )
 }

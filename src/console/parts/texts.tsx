@@ -1,4 +1,4 @@
-import type { ComponentChildren } from 'preact'
+import type { ButtonHTMLAttributes, ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { escapeUnseen, mixesScripts, quotedText } from '../../auth/shown-text.js'
 import { exactTimeText, keyDigits, shortHash, timeText } from './format.js'
@@ -32,6 +32,16 @@ export function Key({ hex, name }: { hex: string; name: string }) {
   )
 }
 
+/** A button with a text; it submits no form unless its type says so. */
+export function Button(props: ButtonHTMLAttributes<HTMLButtonElement> & { text: ComponentChildren }) {
+  const { text, ...more } = props
+  return (
+    <button type="button" {...more}>
+      {text}
+    </button>
+  )
+}
+
 /** A button that copies a text and shows the result. */
 export function CopyButton({ text, name }: { text: string; name: string }) {
   const [outcome, setOutcome] = useState('')
@@ -45,15 +55,13 @@ export function CopyButton({ text, name }: { text: string; name: string }) {
     }
   }
   return (
-    <button
-      type="button"
+    <Button
+      text={outcome === '' ? 'Copy' : outcome}
       class="quiet copy"
       aria-label={outcome === '' ? `Copy ${name}` : undefined}
       onClick={() => void copy()}
       onBlur={() => setOutcome('')}
-    >
-      {outcome === '' ? 'Copy' : outcome}
-    </button>
+    />
   )
 }
 
@@ -87,11 +95,7 @@ export function Failure({ message, retry }: { message: string; retry?: () => voi
   return (
     <div class="notice bad" role="alert">
       <p>{message}</p>
-      {retry && (
-        <button type="button" onClick={retry}>
-          Try again
-        </button>
-      )}
+      {retry && <Button text="Try again" onClick={retry} />}
     </div>
   )
 }

@@ -5,6 +5,7 @@ import { keyDigits } from '../parts/format.js'
 import { type SignedIn, hasScope } from '../parts/session.js'
 import { approvalObstacle } from './approval-obstacle.js'
 import { approvalsNeeded, approvalsOf, effectText, whatText } from '../parts/proposal-labels.js'
+import { Button } from '../parts/texts.js'
 
 type Vote = 'approve' | 'reject' | 'cancel'
 
@@ -46,26 +47,18 @@ export function Decision({ session, proposal, decided }: DecisionProps) {
         <>
           {obstacle !== undefined && <p class="notice">{obstacle}.</p>}
           <div class="buttons">
-            <button
-              type="button"
+            <Button
+              text="Approve"
               class="primary"
               disabled={obstacle !== undefined}
               onClick={() => setConfirming('approve')}
-            >
-              Approve
-            </button>
-            <button
-              type="button"
+            />
+            <Button
+              text="Reject"
               disabled={!hasScope(who, 'proposals:decide')}
               onClick={() => setConfirming('reject')}
-            >
-              Reject
-            </button>
-            {mayCancel && (
-              <button type="button" class="quiet" onClick={() => setConfirming('cancel')}>
-                Withdraw
-              </button>
-            )}
+            />
+            {mayCancel && <Button text="Withdraw" class="quiet" onClick={() => setConfirming('cancel')} />}
           </div>
         </>
       )}

@@ -3,7 +3,7 @@ import { Dialog } from '../parts/dialog.js'
 import { Facts } from '../parts/facts.js'
 import { Read, useLoaded } from '../parts/load.js'
 import { type KeyNames, Principal, useKeyNames } from '../parts/principal.js'
-import { Failure, Time } from '../parts/texts.js'
+import { Button, Failure, Time } from '../parts/texts.js'
 import { agentLink } from '../route.js'
 import { type SignedIn, hasScope } from '../parts/session.js'
 import { Change } from './change.js'
@@ -27,9 +27,7 @@ export function ProposalDrawer(props: {
     <Dialog title="ProposalView" class="drawer" close={close}>
       <div class="drawer-head">
         <h2>{value === undefined ? 'Proposal' : whatText(value)}</h2>
-        <button type="button" class="quiet" onClick={close}>
-          Close
-        </button>
+        <Button text="Close" class="quiet" onClick={close} />
       </div>
       <Read of={read} what="the proposal">
         {(proposal) =>

@@ -9,7 +9,7 @@ import { principalText } from '../parts/labels.js'
 import { useReloadWhenDue } from '../parts/now.js'
 import { type KeyNames, Principal, useKeyNames } from '../parts/principal.js'
 import { useRoving } from '../parts/roving.js'
-import { Empty, Time } from '../parts/texts.js'
+import { Button, Empty, Time } from '../parts/texts.js'
 import { type ProposalList, proposalLink, proposalLists, type Route } from '../route.js'
 import { type SignedIn, hasScope } from '../parts/session.js'
 import { type Sorting, useSorting } from '../parts/sort.js'
@@ -67,9 +67,7 @@ export function ProposalsPage({ session, route }: { session: SignedIn; route: Pr
             {...agentField}
           />
         </label>
-        <button type="button" class="quiet" onClick={reload}>
-          Refresh
-        </button>
+        <Button text="Refresh" class="quiet" onClick={reload} />
       </div>
       {mayRead ? (
         <Read of={read} what="proposals">
@@ -81,9 +79,7 @@ export function ProposalsPage({ session, route }: { session: SignedIn; route: Pr
       {loaded.value?.isCut === true && (
         <p class="muted">
           Only the first {countText(most)} proposals were read. Enter an agent to narrow the list, or{' '}
-          <button type="button" onClick={() => setMost(most + PROPOSALS_READ)}>
-            Read more
-          </button>
+          <Button text="Read more" onClick={() => setMost(most + PROPOSALS_READ)} />
         </p>
       )}
       {route.id !== undefined && (

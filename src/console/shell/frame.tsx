@@ -9,6 +9,7 @@ import { serverState } from '../parts/server-state.js'
 import { hiddenScreens, missingFor, publicNavItems, type NavItem, navItems } from './nav-items.js'
 import { session, type Session, signOut, type WhoAmI } from '../parts/session.js'
 import { identityText } from '../parts/labels.js'
+import { Button } from '../parts/texts.js'
 
 /** The frame of every screen: the bar, the banners, and a link that skips them. */
 export function Frame({ children }: { children: ComponentChildren }) {
@@ -132,13 +133,11 @@ function Account() {
       <a class="who" href="#/account" title="Permissions">
         {identityText(who)}
       </a>
-      <button
-        type="button"
+      <Button
+        text="Sign out"
         class="quiet"
         onClick={() => signOut('Signed out in all tabs. The key was removed')}
-      >
-        Sign out
-      </button>
+      />
     </>
   )
 }

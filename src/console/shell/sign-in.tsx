@@ -3,6 +3,7 @@ import type { TargetedEvent } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import { serverState, type ServingNode } from '../parts/server-state.js'
 import { signIn } from '../parts/session.js'
+import { Button } from '../parts/texts.js'
 
 /** The sign-in form. Over http to another host the field is disabled until the user accepts the risk. */
 export function SignIn({ notice }: { notice: string | undefined }) {
@@ -56,9 +57,7 @@ export function SignIn({ notice }: { notice: string | undefined }) {
             {problem.value}
           </p>
         )}
-        <button type="submit" class="primary" disabled={busy.value || !accepted.value}>
-          Sign in
-        </button>
+        <Button text="Sign in" type="submit" class="primary" disabled={busy.value || !accepted.value} />
       </form>
       <KeyHelp />
       <p class="server-line">

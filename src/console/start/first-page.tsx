@@ -2,10 +2,10 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { ServiceError, type ServiceClient } from '../../client/index.js'
 import { saveFile } from '../parts/download.js'
-import { Problem } from '../parts/field.js'
+import { Form, Problem } from '../parts/field.js'
 import { lazy } from '../parts/lazy.js'
 import { useChange } from '../parts/load.js'
-import { CopyButton, ScopedButton } from '../parts/texts.js'
+import { Button, CopyButton, ScopedButton } from '../parts/texts.js'
 import { type Provable, ProveButton } from '../parts/proof/prove-button.js'
 import { readStrandPart } from '../parts/records/record-row.js'
 import { TailRow } from '../parts/records/tail-rows.js'
@@ -94,12 +94,7 @@ function WriteForm(props: { service: ServiceClient; mayWrite: boolean; done: (pr
     done({ agent: COLLECTION, strand, seq, record })
   }
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault()
-        void run(write)
-      }}
-    >
+    <Form submit={() => run(write)}>
       <label for="first-text">Text of the record</label>
       <input
         id="first-text"
@@ -113,10 +108,8 @@ function WriteForm(props: { service: ServiceClient; mayWrite: boolean; done: (pr
         key.
       </p>
       <Problem text={problem} />
-      <button type="submit" class="primary" disabled={isBusy || !mayWrite}>
-        Write record
-      </button>
-    </form>
+      <Button text="Write record" type="submit" class="primary" disabled={isBusy || !mayWrite} />
+    </Form>
   )
 }
 

@@ -2,11 +2,11 @@ import { useState } from 'preact/hooks'
 import { type AddressType, timeType, useAddress } from '../parts/address.js'
 import { CardTable } from '../parts/card-table.js'
 import { LineFacts } from '../parts/facts.js'
-import { Moment } from '../parts/field.js'
+import { Form, Moment } from '../parts/field.js'
 import { countText, counted, fieldOfMs, msOfField } from '../parts/format.js'
 import { Read, useLoaded } from '../parts/load.js'
 import type { SignedIn } from '../parts/session.js'
-import { CopyButton, Empty } from '../parts/texts.js'
+import { Button, CopyButton, Empty } from '../parts/texts.js'
 import { findTrace, type SearchedTimes, type Trace } from '../parts/trace/find-trace.js'
 import { treeOf, type TreeRow } from '../parts/trace/span-tree.js'
 import { durationOf, shortDurationText, type Telemetry } from '../parts/trace/telemetry.js'
@@ -55,20 +55,19 @@ function Times({ id, times }: { id: string; times: SearchedTimes }) {
   const [from, setFrom] = useState(fieldOf(times.fromMs))
   const [to, setTo] = useState(fieldOf(times.toMs))
   return (
-    <form
+    <Form
       class="tools"
-      onSubmit={(event) => {
-        event.preventDefault()
+      submit={() => {
         location.hash = traceLink(id, { fromMs: msOfField(from), toMs: msOfField(to) })
       }}
     >
       <Moment name="Written from" value={from} set={setFrom} />
       <Moment name="Written to" value={to} set={setTo} />
-      <button type="submit">Search</button>
+      <Button text="Search" type="submit" />
       {(times.fromMs !== undefined || times.toMs !== undefined) && (
         <a href={traceLink(id, allTimes)}>Search all times</a>
       )}
-    </form>
+    </Form>
   )
 }
 

@@ -3,6 +3,7 @@ import type { ServiceClient, User } from '../../client/index.js'
 import { explain } from '../parts/explain.js'
 import { countText } from '../parts/format.js'
 import { objectOfJson } from '../parts/json.js'
+import { Form } from '../parts/field.js'
 
 /** The server's default limit for both objects together (SERVICE_AUTH_METADATA_MAX_BYTES). */
 const BYTES_MAX = 4_096
@@ -51,12 +52,7 @@ function AppMetadata({ service, user, reload }: { service: ServiceClient; user: 
     }
   }
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault()
-        void save()
-      }}
-    >
+    <Form submit={() => save()}>
       <h3>
         <label for="app-metadata">app_metadata</label>
       </h3>
@@ -93,7 +89,7 @@ function AppMetadata({ service, user, reload }: { service: ServiceClient; user: 
           {state.kind === 'saved' ? 'Saved' : state.kind === 'failed' ? state.message : ''}
         </span>
       </div>
-    </form>
+    </Form>
   )
 }
 

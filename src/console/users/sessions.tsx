@@ -5,7 +5,7 @@ import { Confirm } from '../parts/confirm.js'
 import { Problem } from '../parts/field.js'
 import { counted, keyDigits } from '../parts/format.js'
 import { Read, useChange, useLoaded } from '../parts/load.js'
-import { Time } from '../parts/texts.js'
+import { Button, Time } from '../parts/texts.js'
 
 interface SessionsProps {
   service: ServiceClient
@@ -30,9 +30,7 @@ export function Sessions({ service, user, reload }: SessionsProps) {
           ) : (
             <>
               <SessionTable sessions={sessions} />
-              <button type="button" onClick={() => setConfirming(true)}>
-                End all sessions…
-              </button>
+              <Button text="End all sessions…" onClick={() => setConfirming(true)} />
               {isConfirming && (
                 <EndSessions
                   service={service}
@@ -121,9 +119,7 @@ export function Unlock({ service, user, reload }: SessionsProps) {
         resets the count of failures; their records stay.
       </p>
       <Problem text={problem} />
-      <button type="button" disabled={isBusy} onClick={() => void run(unlock)}>
-        Unlock
-      </button>
+      <Button text="Unlock" disabled={isBusy} onClick={() => void run(unlock)} />
     </div>
   )
 }

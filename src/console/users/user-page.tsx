@@ -5,7 +5,7 @@ import { Confirm } from '../parts/confirm.js'
 import { LineFacts } from '../parts/facts.js'
 import { countText } from '../parts/format.js'
 import { Read, useLoaded } from '../parts/load.js'
-import { Empty, Key, Name, Time } from '../parts/texts.js'
+import { Button, Empty, Key, Name, Time } from '../parts/texts.js'
 import { usersLink } from '../route.js'
 import { useDefaultAgent } from '../parts/namespaces.js'
 import type { SignedIn } from '../parts/session.js'
@@ -84,9 +84,7 @@ function DeleteUser({ service, user, list }: { service: ServiceClient; user: Use
     <section class="delete-user">
       <h2>Delete this user</h2>
       <p class="muted">A dialog lists what ends and what stays before you confirm.</p>
-      <button type="button" onClick={() => setConfirming(true)}>
-        Delete…
-      </button>
+      <Button text="Delete…" onClick={() => setConfirming(true)} />
       {isConfirming && (
         <ConfirmDeletion service={service} user={user} list={list} close={() => setConfirming(false)} />
       )}

@@ -11,6 +11,7 @@ import { fails, FocusedResult, type Verdict } from '../parts/result.js'
 import { auditLink } from '../route.js'
 import type { SignedIn } from '../parts/session.js'
 import { verifyRows } from './verify-rows.js'
+import { Button } from '../parts/texts.js'
 
 const PAGE_RECORDS = 50
 
@@ -94,9 +95,7 @@ function VerifyThese({
             <span class="muted">
               {countText(done)} of {counted(rows.length, 'record')}
             </span>
-            <button type="button" class="quiet" onClick={stop}>
-              Stop
-            </button>
+            <Button text="Stop" class="quiet" onClick={stop} />
           </>
         )}
       </div>

@@ -7,6 +7,7 @@ import { useTask } from '../parts/load.js'
 import { fails, FocusedResult, ProgressLine, type Verdict } from '../parts/result.js'
 import { type FileTrust, checkFile, readSavedTrust, type SavedTrust } from './check-file.js'
 import { Findings } from '../parts/proof/findings.js'
+import { Button } from '../parts/texts.js'
 
 interface Outcome {
   verdict: Verdict
@@ -81,14 +82,8 @@ function Checking(props: {
   return (
     <>
       <div class="buttons">
-        <button type="button" disabled={records !== undefined} onClick={again}>
-          Check {file.name} again
-        </button>
-        {records !== undefined && (
-          <button type="button" onClick={cancel}>
-            Cancel
-          </button>
-        )}
+        <Button text={`Check ${file.name} again`} disabled={records !== undefined} onClick={again} />
+        {records !== undefined && <Button text="Cancel" onClick={cancel} />}
       </div>
       {records !== undefined && (
         <ProgressLine name="Records checked" done={records} of={undefined}>

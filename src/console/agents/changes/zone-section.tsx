@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { Zone, ZoneChanged } from '../../../client/index.js'
 import { useFocusAfter } from '../../parts/confirm.js'
-import { ScopedButton } from '../../parts/texts.js'
+import { Button, ScopedButton } from '../../parts/texts.js'
 import { ZoneChoice } from '../../parts/zone-choice.js'
 import { hasScope } from '../../parts/session.js'
 import { ChangeAgent } from './change-agent.js'
@@ -41,9 +41,7 @@ function ZoneButton(props: { mayChange: boolean; isOther: boolean; confirm: () =
   if (mayChange && !isOther) {
     return (
       <span class="scoped">
-        <button type="button" disabled>
-          Change zone
-        </button>
+        <Button text="Change zone" disabled />
         <small>choose another zone first</small>
       </span>
     )

@@ -1,8 +1,8 @@
 import { useLayoutEffect, useState } from 'preact/hooks'
 import { cursorsType, textType, timeType, useAddress } from '../../parts/address.js'
-import { Moment } from '../../parts/field.js'
+import { Form, Moment } from '../../parts/field.js'
 import { fieldOfMs, msOfField } from '../../parts/format.js'
-import { Empty, Time } from '../../parts/texts.js'
+import { Button, Empty, Time } from '../../parts/texts.js'
 import type { SignedIn } from '../../parts/session.js'
 import { EdgeTable, type EdgeFilter } from './edge-table.js'
 import { ReachableTree } from './reachable-tree.js'
@@ -76,10 +76,9 @@ function Filter(props: { filter: EdgeFilter; set: (filter: EdgeFilter) => void; 
   }, [filter.type, filter.asOfMs, isUtc.value])
   const isWrong = type !== '' && !EDGE_TYPE.test(type)
   return (
-    <form
+    <Form
       class="tools"
-      onSubmit={(event) => {
-        event.preventDefault()
+      submit={() => {
         const ms = msOfField(at)
         if (!isWrong) set({ type, asOfMs: ms === undefined ? undefined : ms + REST_OF_SECOND_MS })
       }}
@@ -98,20 +97,16 @@ function Filter(props: { filter: EdgeFilter; set: (filter: EdgeFilter) => void; 
         />
       </label>
       <Moment name="As of" value={at} set={setAt} />
-      <button type="submit">Show</button>
+      <Button text="Show" type="submit" />
       {(filter.type !== '' || filter.asOfMs !== undefined) && (
-        <button type="button" onClick={() => set({ type: '', asOfMs: undefined })}>
-          Reset
-        </button>
+        <Button text="Reset" onClick={() => set({ type: '', asOfMs: undefined })} />
       )}
-      <button type="button" class="quiet" onClick={refresh}>
-        Refresh
-      </button>
+      <Button text="Refresh" class="quiet" onClick={refresh} />
       {isWrong && (
         <p id="edge-type-problem" class="problem" role="alert">
           Expected 1 to 64 characters of A-Z a-z 0-9 _ . : / -
         </p>
       )}
-    </form>
+    </Form>
   )
 }

@@ -3,7 +3,7 @@ import type { ServiceClient, TraversalResult } from '../../../client/index.js'
 import { choiceType, useAddress } from '../../parts/address.js'
 import { countText, counted } from '../../parts/format.js'
 import { useLoaded } from '../../parts/load.js'
-import { Failure, Loading } from '../../parts/texts.js'
+import { Button, Failure, Loading } from '../../parts/texts.js'
 import { agentLink } from '../../route.js'
 import { type EdgeFilter, optionsOf } from './edge-table.js'
 import { type Branch, firstOf, treeOf } from './tree.js'
@@ -70,9 +70,7 @@ export function ReachableTree(props: {
       {found !== undefined && found.edges.length > most && (
         <p class="muted">
           The first {countText(most)} edges.{' '}
-          <button type="button" onClick={() => setMost(most + SHOWN_BRANCHES)}>
-            Show more
-          </button>
+          <Button text="Show more" onClick={() => setMost(most + SHOWN_BRANCHES)} />
         </p>
       )}
     </section>

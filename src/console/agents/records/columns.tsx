@@ -3,8 +3,9 @@ import { fieldPathDetail, fieldSteps, pathOfSteps } from '../../../strand/field-
 import { tabStore } from '../../storage.js'
 import type { RecordRow } from '../../parts/records/record-row.js'
 import { isObject, valueOfJson } from '../../parts/json.js'
-import { Problem } from '../../parts/field.js'
+import { Form, Problem } from '../../parts/field.js'
 import { columnName } from '../../parts/records/record-table.js'
+import { Button } from '../../parts/texts.js'
 
 const FIELDS_MAX = 40
 /** The levels of a body whose fields are offered: its members, and theirs. */
@@ -97,10 +98,9 @@ function AnyColumn({ add }: { add: (path: string) => void }) {
   const [path, setPath] = useState('')
   const [fault, setFault] = useState<string | undefined>(undefined)
   return (
-    <form
+    <Form
       class="tools"
-      onSubmit={(event) => {
-        event.preventDefault()
+      submit={() => {
         const isPath = fieldSteps(path.trim()) !== undefined
         setFault(isPath ? undefined : fieldPathDetail)
         if (!isPath) return
@@ -116,8 +116,8 @@ function AnyColumn({ add }: { add: (path: string) => void }) {
         value={path}
         onInput={(event) => setPath(event.currentTarget.value)}
       />
-      <button type="submit">Add</button>
+      <Button text="Add" type="submit" />
       <Problem text={fault} />
-    </form>
+    </Form>
   )
 }

@@ -14,6 +14,7 @@ import {
   queryOf,
   valueTypes,
 } from './filter.js'
+import { Button } from '../../parts/texts.js'
 
 /** A form that filters the list of records, with the filter of the address at first and after it changes. */
 export function FilterForm({
@@ -64,19 +65,13 @@ export function FilterForm({
       ))}
       <Problem text={fault} />
       <div class="buttons">
-        <button
-          type="button"
+        <Button
+          text="Add condition"
           disabled={draft.conditions.length >= CONDITIONS_MAX}
           onClick={() => setDraft({ ...draft, conditions: [...draft.conditions, emptyCondition] })}
-        >
-          Add condition
-        </button>
-        <button type="submit" class="primary">
-          Apply
-        </button>
-        <button type="button" class="quiet" onClick={clear}>
-          Clear
-        </button>
+        />
+        <Button text="Apply" type="submit" class="primary" />
+        <Button text="Clear" class="quiet" onClick={clear} />
       </div>
     </form>
   )
@@ -154,9 +149,7 @@ export function Condition(props: ConditionProps) {
           onInput={(event) => set({ ...condition, value: event.currentTarget.value })}
         />
       )}
-      <button type="button" class="quiet" aria-label="Remove this condition" onClick={() => set(undefined)}>
-        Remove
-      </button>
+      <Button text="Remove" class="quiet" aria-label="Remove this condition" onClick={() => set(undefined)} />
     </fieldset>
   )
 }

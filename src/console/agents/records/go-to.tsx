@@ -1,10 +1,11 @@
 import { useState } from 'preact/hooks'
 import type { AgentStatusResponse, ServiceClient } from '../../../client/index.js'
-import { Problem } from '../../parts/field.js'
+import { Form, Problem } from '../../parts/field.js'
 import { findRecords, hashDigits } from '../../parts/find-record.js'
 import { countText } from '../../parts/format.js'
 import { useChange } from '../../parts/load.js'
 import { agentLink } from '../../route.js'
+import { Button } from '../../parts/texts.js'
 
 /** Opens a record by its seq, or by its hash or the first digits of it, which can lead to another agent. */
 export function GoTo(props: {
@@ -31,10 +32,9 @@ export function GoTo(props: {
   }
   const expected = `Expected a number from 0 to ${headSeq}, or the first 8 or more digits of a hash`
   return (
-    <form
+    <Form
       class="go-to"
-      onSubmit={(event) => {
-        event.preventDefault()
+      submit={() => {
         if (text.trim() !== '') void run(open)
       }}
     >
@@ -49,11 +49,9 @@ export function GoTo(props: {
           onInput={(event) => setText(event.currentTarget.value)}
         />
       </label>
-      <button type="submit" disabled={isBusy}>
-        Go to record
-      </button>
+      <Button text="Go to record" type="submit" disabled={isBusy} />
       <Problem text={problem} />
-    </form>
+    </Form>
   )
 }
 

@@ -1,12 +1,13 @@
 import { useEffect, useRef } from 'preact/hooks'
 import type { AgentStatusResponse, ServiceClient } from '../../../client/index.js'
 import { numberType, switchType, textType, useAddress } from '../../parts/address.js'
-import { Field, Problem } from '../../parts/field.js'
+import { Field, Form, Problem } from '../../parts/field.js'
 import { useChange } from '../../parts/load.js'
 import { readStrandPart } from '../../parts/records/record-row.js'
 import { TailButtons, TailRows, useTail } from '../../parts/records/tail-rows.js'
 import type { Tail } from '../../parts/records/tail.js'
 import { useRoving } from '../../parts/roving.js'
+import { Button } from '../../parts/texts.js'
 
 export function LiveTab({ service, status }: { service: ServiceClient; status: AgentStatusResponse }) {
   const { agent_id: agent } = status
@@ -46,14 +47,7 @@ function Controls(props: {
   const fieldInput = useRef<HTMLInputElement>(null)
   const tools = useRoving<HTMLFormElement>()
   return (
-    <form
-      ref={tools}
-      class="tools"
-      onSubmit={(event) => {
-        event.preventDefault()
-        void run(begin)
-      }}
-    >
+    <Form ref={tools} class="tools" submit={() => run(begin)}>
       <TailButtons tail={tail} isPretty={isPretty} setPretty={setPretty} fieldInput={fieldInput} />
       <Field
         type="number"
@@ -65,9 +59,9 @@ function Controls(props: {
         value={String(from ?? '')}
         set={(text) => setFrom(typedSeqType.read([text]))}
       />
-      <button type="submit">Start there</button>
+      <Button text="Start there" type="submit" />
       <Problem text={problem} />
-    </form>
+    </Form>
   )
 }
 

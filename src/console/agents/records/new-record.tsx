@@ -2,11 +2,12 @@ import type { ServiceClient } from '../../../client/index.js'
 import { utf8 } from '../../../proof/hex.js'
 import { readJson } from '../../../strand/json.js'
 import { Dialog } from '../../parts/dialog.js'
-import { Field, Problem } from '../../parts/field.js'
+import { Field, Form, Problem } from '../../parts/field.js'
 import { countText } from '../../parts/format.js'
 import { isObject, valueOfJson } from '../../parts/json.js'
 import { useChange } from '../../parts/load.js'
 import type { RecordRow } from '../../parts/records/record-row.js'
+import { Button } from '../../parts/texts.js'
 
 /** The server's depth limit of a body. */
 const DEPTH_MAX = 64
@@ -40,12 +41,7 @@ export function NewRecord(props: {
   return (
     <Dialog title="New record" class="dialog" close={close}>
       <h2>New record</h2>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
-          void run(write)
-        }}
-      >
+      <Form submit={() => run(write)}>
         <Field
           name="Type"
           maxLength={TYPE_CHARS_MAX}
@@ -64,26 +60,20 @@ export function NewRecord(props: {
         </label>
         {model?.body !== undefined && (
           <div class="buttons">
-            <button
-              type="button"
+            <Button
+              text={`Copy record ${countText(model.seq)}`}
               class="quiet"
               onClick={() => setDraft({ type: model.type, text: indented(model.body ?? '') })}
-            >
-              Copy record {countText(model.seq)}
-            </button>
+            />
           </div>
         )}
         <p class="muted">It is appended to the strand, signed, and cannot be edited afterwards.</p>
         <Problem text={problem} />
         <div class="buttons">
-          <button type="submit" class="primary" disabled={isBusy}>
-            Write record
-          </button>
-          <button type="button" onClick={close}>
-            Cancel
-          </button>
+          <Button text="Write record" type="submit" class="primary" disabled={isBusy} />
+          <Button text="Cancel" onClick={close} />
         </div>
-      </form>
+      </Form>
     </Dialog>
   )
 }

@@ -1,4 +1,4 @@
-import { Empty, Quoted, Time } from '../../parts/texts.js'
+import { Button, Empty, Quoted, Time } from '../../parts/texts.js'
 import { msOfField } from '../../parts/format.js'
 import type { RecordOrder } from '../../parts/records/record-row.js'
 import { type FilterDraft, valueOf } from './filter.js'
@@ -35,9 +35,7 @@ function Mismatch({ filter, apply, warning }: FilterProps & { warning: string })
       <Quoted value={condition.field} /> is {compared === 'text' ? 'a number' : 'text'} in records that were
       read, but the filter compares it with {compared}.{' '}
       {!('fault' in valueOf(changed)) && (
-        <button type="button" onClick={() => apply({ ...filter, conditions })}>
-          Compare as {valueType}
-        </button>
+        <Button text={`Compare as ${valueType}`} onClick={() => apply({ ...filter, conditions })} />
       )}
     </p>
   )
@@ -58,9 +56,7 @@ export function NoMatch(
     return (
       <Empty title="No matching records so far">
         The {read} records were read, and {further} ones follow.{' '}
-        <button type="button" onClick={searchFurther}>
-          Search {further} records
-        </button>
+        <Button text={`Search ${further} records`} onClick={searchFurther} />
       </Empty>
     )
   }
@@ -80,10 +76,7 @@ export function NoMatch(
           after <Time ms={toMs} />
         </>
       )}
-      .{' '}
-      <button type="button" onClick={() => apply({ ...filter, from: '', to: '' })}>
-        Search all times
-      </button>
+      . <Button text="Search all times" onClick={() => apply({ ...filter, from: '', to: '' })} />
     </Empty>
   )
 }

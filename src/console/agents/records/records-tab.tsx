@@ -5,7 +5,7 @@ import { Choice } from '../../parts/field.js'
 import { Pages } from '../../parts/pages.js'
 import { useRoving } from '../../parts/roving.js'
 import { Read, useLoaded } from '../../parts/load.js'
-import { Empty } from '../../parts/texts.js'
+import { Button, Empty } from '../../parts/texts.js'
 import { isUtc } from '../../parts/time-zone.js'
 import { agentLink, goTo } from '../../route.js'
 import type { SignedIn } from '../../parts/session.js'
@@ -54,12 +54,8 @@ export function RecordsTab({ session, status, seq, address, reload }: RecordsTab
           Filter{isFiltered ? ' (on)' : ''}
         </button>
         <ColumnPicker rows={value?.rows ?? []} columns={columns} set={setColumns} />
-        <button type="button" onClick={() => setExporting(true)}>
-          Export
-        </button>
-        <button type="button" class="quiet" onClick={reload}>
-          Refresh
-        </button>
+        <Button text="Export" onClick={() => setExporting(true)} />
+        <Button text="Refresh" class="quiet" onClick={reload} />
         <GoTo service={service} status={status} go={(to) => (location.hash = linkTo(to))} />
       </div>
       <OrderChoice order={order} set={setOrder} />

@@ -3,7 +3,7 @@ import { policyActions } from '../../../auth/row-policy.js'
 import { escapeUnseen } from '../../../auth/shown-text.js'
 import { type ConditionDraft, emptyCondition } from '../records/filter.js'
 import { Field } from '../../parts/field.js'
-import { Quoted } from '../../parts/texts.js'
+import { Button, Quoted } from '../../parts/texts.js'
 import { Condition } from '../records/filter-form.js'
 import {
   draftsOf,
@@ -162,9 +162,7 @@ function Rule(props: { number: number; rule: RuleDraft; set: (rule: RuleDraft | 
         >
           Add condition
         </button>
-        <button type="button" class="quiet" onClick={() => set(undefined)}>
-          Remove rule {number}
-        </button>
+        <Button text={`Remove rule ${number}`} class="quiet" onClick={() => set(undefined)} />
       </div>
     </fieldset>
   )

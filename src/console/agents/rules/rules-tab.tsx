@@ -6,7 +6,7 @@ import type { AgentStatusResponse, PoliciesShown } from '../../../client/index.j
 import { useFocusAfter } from '../../parts/confirm.js'
 import { Read, useLoaded } from '../../parts/load.js'
 import { useReloadWhenDue } from '../../parts/now.js'
-import { Empty } from '../../parts/texts.js'
+import { Button, Empty } from '../../parts/texts.js'
 import { type SignedIn, hasScope, session as current } from '../../parts/session.js'
 import { draftsOf, type EditedRules, faultsOf, textOfRules } from './draft.js'
 import { PendingRules } from './pending-rules.js'
@@ -109,17 +109,13 @@ function Rules({ session, status, shown, reload }: RulesProps & { shown: Policie
         warnings={policies === undefined ? [] : policyWarnings(policies)}
       />
       <div class="buttons">
-        <button
-          type="button"
+        <Button
+          text="Save…"
           class="primary"
           disabled={!isChanged || usable === undefined || pending !== null}
           onClick={() => setSaving(true)}
-        >
-          Save…
-        </button>
-        <button type="button" disabled={!isChanged} onClick={() => setEdited(editedOf(saved))}>
-          Discard changes
-        </button>
+        />
+        <Button text="Discard changes" disabled={!isChanged} onClick={() => setEdited(editedOf(saved))} />
         <span class="muted">{isProposed ? 'Proposed' : isChanged ? 'Unsaved changes' : ''}</span>
       </div>
       <TryRules session={session} status={status} saved={saved} edited={isChanged ? usable : saved} />

@@ -4,7 +4,7 @@ import type { AgentStatusResponse } from '../../../client/index.js'
 import { type AddressType, choiceType, useAddress } from '../../parts/address.js'
 import { counted, countText } from '../../parts/format.js'
 import { ProgressLine } from '../../parts/result.js'
-import { Failure } from '../../parts/texts.js'
+import { Button, Failure } from '../../parts/texts.js'
 import { type SignedIn, hasScope, session as current } from '../../parts/session.js'
 import { readClaims } from './claims.js'
 import { type Judged, useJudged, useLastRecords } from './judged.js'
@@ -67,23 +67,19 @@ export function TryRules({ session, status, saved, edited }: TryProps) {
       />
       <ActionChoice action={action} set={setAction} />
       <div class="buttons">
-        <button
-          type="button"
+        <Button
+          text={rows === undefined ? 'Try on the last 200 records' : 'Read the last 200 records again'}
           class="primary"
           disabled={!mayRead || records.progress !== undefined}
           onClick={() => void records.read()}
-        >
-          {rows === undefined ? 'Try on the last 200 records' : 'Read the last 200 records again'}
-        </button>
+        />
         {!mayRead && (
           <small>
             needs <code>records:read</code>
           </small>
         )}
         {(records.progress !== undefined || judged.done !== undefined) && (
-          <button type="button" onClick={cancel}>
-            Cancel
-          </button>
+          <Button text="Cancel" onClick={cancel} />
         )}
       </div>
       <Progress records={records} judged={judged} />

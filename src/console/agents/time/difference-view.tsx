@@ -5,7 +5,7 @@ import { LineFacts } from '../../parts/facts.js'
 import { counted, countText, lineText } from '../../parts/format.js'
 import { useTask } from '../../parts/load.js'
 import { FocusedResult, ProgressLine } from '../../parts/result.js'
-import { Failure, Time } from '../../parts/texts.js'
+import { Button, Failure, Time } from '../../parts/texts.js'
 import { agentLink } from '../../route.js'
 import {
   type ChangeRecord,
@@ -47,11 +47,7 @@ export function DifferenceView(props: {
         <button type="button" class="primary" disabled={records !== undefined} onClick={() => void read()}>
           Read the {counted(size, 'record')} in between
         </button>
-        {records !== undefined && (
-          <button type="button" onClick={cancel}>
-            Cancel
-          </button>
-        )}
+        {records !== undefined && <Button text="Cancel" onClick={cancel} />}
       </div>
       {records !== undefined && <ProgressLine name="Records read" done={records} of={size} />}
       {problem !== undefined && <Failure message={problem} />}

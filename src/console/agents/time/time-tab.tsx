@@ -2,9 +2,9 @@ import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import type { AgentStatusResponse, ServiceClient } from '../../../client/index.js'
 import { explain } from '../../parts/explain.js'
 import { type AddressType, useAddress } from '../../parts/address.js'
-import { Moment, Problem, useConfirmed } from '../../parts/field.js'
+import { Form, Moment, Problem, useConfirmed } from '../../parts/field.js'
 import { isoOf, msOfField, msOfIso } from '../../parts/format.js'
-import { Empty, Time } from '../../parts/texts.js'
+import { Button, Empty, Time } from '../../parts/texts.js'
 import { DifferenceView } from './difference-view.js'
 import { MomentView, type HandlePosition, REST_MS, useMoment } from './moment-view.js'
 import { seqAt } from './moment.js'
@@ -82,18 +82,14 @@ export function TimeTab({ service, status, reload }: TimeProps) {
         />
       )}
       <div class="buttons">
-        <button
-          type="button"
+        <Button
+          text="Compare"
           aria-pressed={other !== undefined}
           onClick={() =>
             move({ position, other: other === undefined ? { seq: headSeq, typedMs: undefined } : undefined })
           }
-        >
-          Compare
-        </button>
-        <button type="button" class="quiet" onClick={reload}>
-          Refresh
-        </button>
+        />
+        <Button text="Refresh" class="quiet" onClick={reload} />
       </div>
       {empty !== undefined ? (
         <Nothing ms={empty.typedMs} />
@@ -190,9 +186,7 @@ function Handle(props: HandleProps) {
         </label>
       </div>
       <div class="handle-line">
-        <button type="button" aria-label="Previous record" disabled={seq <= 0} onClick={() => go(seq - 1)}>
-          ‹
-        </button>
+        <Button text="‹" aria-label="Previous record" disabled={seq <= 0} onClick={() => go(seq - 1)} />
         <input
           id={id}
           type="range"
@@ -203,9 +197,7 @@ function Handle(props: HandleProps) {
           aria-valuetext={seq < 0 ? 'Before record 0' : `Record ${seq} of ${headSeq}`}
           onInput={(event) => go(Number(event.currentTarget.value))}
         />
-        <button type="button" aria-label="Next record" disabled={seq >= headSeq} onClick={() => go(seq + 1)}>
-          ›
-        </button>
+        <Button text="›" aria-label="Next record" disabled={seq >= headSeq} onClick={() => go(seq + 1)} />
       </div>
       <TypedMoment {...props} />
     </div>
@@ -233,17 +225,11 @@ function TypedMoment({ service, agent, headSeq, reload, set }: HandleProps) {
     }
   }
   return (
-    <form
-      class="tools"
-      onSubmit={(event) => {
-        event.preventDefault()
-        void go()
-      }}
-    >
+    <Form class="tools" submit={() => go()}>
       <Moment name="Time" value={text} set={setText} />
-      <button type="submit">Go to this time</button>
+      <Button text="Go to this time" type="submit" />
       <Problem text={problem} />
-    </form>
+    </Form>
   )
 }
 

@@ -6,6 +6,7 @@ import { fails, FocusedResult, type Verdict } from '../result.js'
 import { agentLink } from '../../route.js'
 import { type Step, proveRecord } from './prove-record.js'
 import { Steps } from './steps.js'
+import { Button } from '../texts.js'
 
 export interface Provable {
   agent: string
@@ -38,9 +39,7 @@ export function ProveButton(props: { service: ServiceClient; provable: Provable;
   }
   return (
     <>
-      <button type="button" class="primary" disabled={isBusy} onClick={() => void prove()}>
-        {name}
-      </button>
+      <Button text={name} class="primary" disabled={isBusy} onClick={() => void prove()} />
       <FocusedResult verdict={verdict}>
         {verdict?.outcome === 'consistent' && (
           <p>

@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import { countText, lineText } from '../format.js'
+import { Button } from '../texts.js'
 
 const NODES_SHOWN = 2_000
 const OPEN_LEVELS = 3
@@ -18,11 +19,7 @@ export function BodyTree({ value }: { value: unknown }) {
   return (
     <div class="tree">
       <ul>{tree}</ul>
-      {budget.cut && (
-        <button type="button" onClick={() => setLimit(limit + NODES_SHOWN)}>
-          Show 2,000 more
-        </button>
-      )}
+      {budget.cut && <Button text="Show 2,000 more" onClick={() => setLimit(limit + NODES_SHOWN)} />}
     </div>
   )
 }

@@ -11,7 +11,7 @@ import { valueOfJson } from '../json.js'
 import { countText } from '../format.js'
 import { lazy } from '../lazy.js'
 import { Read, useLoaded } from '../load.js'
-import { CopyButton, Time } from '../texts.js'
+import { Button, CopyButton, Time } from '../texts.js'
 import { ProveButton } from '../proof/prove-button.js'
 import { agentLink, goTo } from '../../route.js'
 import { BodyTree } from './body-tree.js'
@@ -78,9 +78,7 @@ export function RecordDrawer({ service, status, seq, linkTo, changed }: DrawerPr
             </a>
           )}
         </nav>
-        <button type="button" class="quiet" onClick={close}>
-          Close
-        </button>
+        <Button text="Close" class="quiet" onClick={close} />
       </div>
       <Read of={read} what="the record">
         {(shown) =>
@@ -173,9 +171,7 @@ function Body({ row: { body, state } }: { row: RecordRow }) {
     <section>
       <div class="section-head">
         <h3>Body</h3>
-        <button type="button" class="quiet" aria-pressed={isRaw} onClick={() => setRaw(!isRaw)}>
-          Raw
-        </button>
+        <Button text="Raw" class="quiet" aria-pressed={isRaw} onClick={() => setRaw(!isRaw)} />
         <CopyButton text={body} name="the body" />
       </div>
       {isRaw || value === undefined ? <pre class="raw">{body}</pre> : <BodyTree value={value} />}

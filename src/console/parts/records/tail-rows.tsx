@@ -3,7 +3,7 @@ import { useEffect, useMemo, useRef } from 'preact/hooks'
 import type { ServiceClient } from '../../../client/index.js'
 import { switchType, textType, useAddress } from '../address.js'
 import { countText, lineText } from '../format.js'
-import { Empty, Time } from '../texts.js'
+import { Button, Empty, Time } from '../texts.js'
 import { agentLink } from '../../route.js'
 import {
   type LiveBlock,
@@ -49,11 +49,7 @@ export function TailRows(props: {
   return (
     <>
       <TailLine tail={tail} />
-      {waiting > 0 && (
-        <button type="button" class="waiting" onClick={toTop}>
-          Show {countText(waiting)} new
-        </button>
-      )}
+      {waiting > 0 && <Button text={`Show ${countText(waiting)} new`} class="waiting" onClick={toTop} />}
       {blocks.length === 0 && (
         <Empty title="No records yet">
           Records appear here as they are written. To see earlier records, choose{' '}
@@ -92,9 +88,7 @@ export function TailButtons(props: {
       <button type="button" onClick={() => (isPaused ? tail.resume() : tail.pause('paused'))}>
         {isPaused ? 'Resume' : 'Pause'}
       </button>
-      <button type="button" aria-pressed={isPretty} onClick={() => setPretty(!isPretty)}>
-        Pretty
-      </button>
+      <Button text="Pretty" aria-pressed={isPretty} onClick={() => setPretty(!isPretty)} />
       <SystemButton
         isOn={showsSystem}
         set={(isOn) => {
@@ -123,14 +117,12 @@ export function TailButtons(props: {
 /** A button that shows system records too. */
 export function SystemButton({ isOn, set }: { isOn: boolean; set: (isOn: boolean) => void }) {
   return (
-    <button
-      type="button"
+    <Button
+      text="System records"
       aria-pressed={isOn}
       title="The types sys/* and edge/*: erasures, rules, votes, edges and others"
       onClick={() => set(!isOn)}
-    >
-      System records
-    </button>
+    />
   )
 }
 
