@@ -1,11 +1,14 @@
 import { backUp } from '../data/backup/backup.js'
 import { systemClock } from '../base/clock.js'
-import { secretFiles } from '../data/backup/stores.js'
+import { secretFiles, type StoreOutcome, type StoreWork } from '../data/backup/stores.js'
 import type { BackupManifest } from '../wire/backup-manifest.js'
 import { homeHint } from '../settings/setting.js'
-import { command } from './command.js'
+import { command, exitCodes, fail } from './command.js'
 import { configOf } from './read-settings.js'
-import { runStoreCommand } from './store-command.js'
+import { StorePool } from '../dispatch/pools/store-pool.js'
+import { describeError, printable } from './printable.js'
+import { startProgress } from './progress.js'
+import { interruptible } from './stop-signals.js'
 
 const USAGE = `Usage: strandfast backup DIR [--no-secrets] [--data-dir DIR]
 Copies the data directory (--data-dir or SERVICE_DATA_DIR) to DIR, which must be absent or empty. A server may keep running. Checks
@@ -61,4 +64,37 @@ function describe(target: string, { shards, files, heads_root: headsRoot }: Back
     `secrets     ${hasSeed ? 'includes the master seed: protect the copy like the seed itself' : 'no master seed: agents cannot write without it, so store it elsewhere'}`,
   ]
   return `${lines.join('\n')}\n`
+}
+
+/**
+ * Runs a backup or a restore and shows its progress. A stop signal ends it cleanly.
+ * @param command `failed` is the beginning of error lines; `niced` lowers the priority of the threads below a
+ * running server's
+ * @returns the exit code
+ */
+export async function runStoreCommand(
+  { failed, niced }: { failed: string; niced: boolean },
+  run: (work: StoreWork) => Promise<StoreOutcome>,
+  describe: (manifest: Extract<StoreOutcome, { ok: true }>['manifest']) => string,
+): Promise<number> {
+  return interruptible(async (signal) => {
+    const pool = new StorePool(niced)
+    signal.addEventListener('abort', () => pool.stop())
+    const progress = startProgress()
+    try {
+      const outcome = await run({ pool, show: progress.show, signal })
+      progress.end()
+      if (outcome.ok) {
+        process.stdout.write(describe(outcome.manifest))
+        return exitCodes.fine
+      }
+      process.stderr.write(outcome.details.map((detail) => `${failed}: ${printable(detail)}\n`).join(''))
+      return outcome.because === 'usage' ? exitCodes.configuration : exitCodes.foundWrong
+    } catch (error) {
+      progress.end()
+      return fail(`${failed}: ${describeError(error)}`)
+    } finally {
+      await pool.close()
+    }
+  })
 }

@@ -1,10 +1,9 @@
 import { pooledRandom } from '../base/random.js'
 import { restore } from '../data/backup/restore.js'
 import type { BackupManifest } from '../wire/backup-manifest.js'
-import { directoryFault } from './backup.js'
+import { directoryFault, runStoreCommand } from './backup.js'
 import { command } from './command.js'
 import { configOf } from './read-settings.js'
-import { runStoreCommand } from './store-command.js'
 
 const USAGE = `Usage: strandfast restore DIR [--data-dir DIR]
 Restores the backup in DIR to the data directory (--data-dir or SERVICE_DATA_DIR), which must be absent or empty. Checks every file

@@ -1,20 +1,27 @@
 import { limits } from '../base/limits/limits.js'
 import { lineEnd } from '../base/line-splitter.js'
 import {
+  emptyExport,
   ExportCheck,
   type ExportFault,
   type ExportOptions,
-  type VerifiedExport,
-  emptyExport,
   readFirstLine,
+  type VerifiedExport,
 } from '../proof/export-check.js'
 import { runSync } from '../proof/job.js'
 import { jobs } from '../proof/node/jobs.js'
-import { checkSegment } from '../proof/node/segment.js'
-import type { SegmentOptions, SegmentResult } from '../proof/segment-check.js'
-import type { Manifest } from '../strand/strand-export.js'
-import { SegmentPool } from './segment-pool.js'
+import { checkSegment, type Segment } from '../proof/node/segment.js'
+import type { SegmentOptions, SegmentResult, WatchedSize } from '../proof/segment-check.js'
+import type { Manifest, Trailer } from '../strand/strand-export.js'
 import { splitSegments } from './split-lines.js'
+import { availableParallelism } from 'node:os'
+import { fileURLToPath } from 'node:url'
+import { Piscina } from 'piscina'
+import { workerEntry } from '../base/worker-entry.js'
+import { anyOf, isFlag, isNumber, isText, listOf, members, oneOf, optional } from '../base/shape.js'
+import type { ChainTally, Erasure } from '../proof/chain-check.js'
+import { answerOf } from '../protocol/pool-tasks.js'
+import { isPlace, isSubtree } from '../protocol/reader-tasks.js'
 
 /** `onProgress` is called once per this many records. */
 const PROGRESS_RECORDS = 1_000
@@ -149,5 +156,75 @@ class SegmentedCheck {
       this.#onProgress?.(this.#reportedRecords, this.#manifest.toSeq - this.#manifest.fromSeq + 1)
     }
     return fault
+  }
+}
+
+/** The result of a thread: undefined if the position is not known and the first line does not contain it. */
+const isResult = optional(
+  members<SegmentResult>({
+    lines: isNumber,
+    place: isPlace,
+    tally: members<ChainTally>({
+      records: isNumber,
+      signaturesChecked: isNumber,
+      signaturesPassed: isNumber,
+      sealed: isNumber,
+      erased: isNumber,
+      withheld: isNumber,
+      rotations: isNumber,
+      imported: isNumber,
+    }),
+    trusted: isFlag,
+    subtrees: listOf(isSubtree),
+    watched: listOf(members<WatchedSize>({ size: isNumber, head: isText, subtrees: listOf(isSubtree) })),
+    erasures: listOf(
+      anyOf(
+        members<Extract<Erasure, { kind: 'erased' }>>({ kind: oneOf('erased'), seq: isNumber, hash: isText }),
+        members<Extract<Erasure, { kind: 'named' }>>({
+          kind: oneOf('named'),
+          targetSeq: isNumber,
+          target: isText,
+        }),
+      ),
+    ),
+    trailer: optional(
+      members<Trailer>({
+        chainHead: isText,
+        records: isNumber,
+        checkpoint: optional(isText),
+        recordCount: optional(isNumber),
+      }),
+    ),
+    fault: optional(members<{ seq?: number; reason: string }>({ seq: optional(isNumber), reason: isText })),
+    unreadable: optional(isText),
+    assumed: optional(members({ line: isText, after: isPlace })),
+  }),
+)
+
+export class SegmentPool {
+  readonly #pool: Piscina
+  /** Maximum number of segments that are being checked or queued: two for each thread. */
+  readonly segmentsMax: number
+
+  constructor() {
+    const threads = Math.min(availableParallelism(), limits.verifyThreadsMax)
+    this.segmentsMax = 2 * threads
+    this.#pool = new Piscina({
+      filename: fileURLToPath(workerEntry('verify')),
+      minThreads: threads,
+      maxThreads: threads,
+      maxQueue: this.segmentsMax,
+    })
+  }
+
+  async check(segment: Segment): Promise<SegmentResult | undefined> {
+    const result: unknown = await this.#pool.run(segment, { name: 'verifySegment' })
+    return answerOf(isResult, result)
+  }
+
+  async close(): Promise<void> {
+    // Piscina emits a result that arrives afterwards as an error.
+    this.#pool.on('error', () => undefined)
+    await this.#pool.destroy()
   }
 }

@@ -3,7 +3,7 @@ import { textLines } from '../client/text-lines.js'
 import { webCryptoJobs } from '../client/webcrypto.js'
 import { isBlankLine, parseLine } from '../proof/export-lines.js'
 import { utf8 } from '../proof/hex.js'
-import type { CheckOptions, FromChecker, ToChecker } from './parts/proof/check-messages.js'
+import type { CheckOptions, FromChecker, ToChecker } from './parts/proof/checker.js'
 
 /*
  * Checks one export outside the page's thread. It requests one piece at a time, so at most one is pending.

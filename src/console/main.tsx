@@ -3,7 +3,7 @@ import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { AgentPage } from './agents/agent-page.js'
 import { AgentsPage } from './agents/agents-page.js'
 import { shortHash } from './parts/format.js'
-import { lazy } from './parts/lazy.js'
+import { lazy } from './parts/load.js'
 import { Palette, watchKeys } from './shell/palette.js'
 import { agentLink, followAddress, parseRoute, type Route, route, scrubAddress } from './route.js'
 import { applyAppearance } from './shell/appearance.js'
@@ -12,8 +12,7 @@ import { serverState, watchServer } from './parts/server-state.js'
 import { escapeShownTexts } from './parts/shown-texts.js'
 import { shownText } from '../auth/shown-text.js'
 import { answerTabs, resume, session, watchSession } from './parts/session.js'
-import { SignedInPage } from './shell/signed-in.js'
-import { SignIn, StandbyPage } from './shell/sign-in.js'
+import { SignedInPage, SignIn, StandbyPage } from './shell/sign-in.js'
 
 const AuditPage = lazy(async () => (await import('./audit/audit-page.js')).AuditPage)
 const FirstPage = lazy(async () => (await import('./start/first-page.js')).FirstPage)

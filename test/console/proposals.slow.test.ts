@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import type { ProposalView, WhoAmI } from '../../src/client/index.js'
-import { approvalObstacle } from '../../src/console/proposals/approval-obstacle.js'
+import { approvalObstacle } from '../../src/console/parts/proposal-labels.js'
 import { openSignedIn } from '../support/console/console-page.js'
 import { faultsEverywhere } from '../support/console/everywhere.js'
 import { writeMany } from '../support/console/strands.js'

@@ -121,7 +121,7 @@ describe('verifying an export of several segments', () => {
   // A result that was sent while the threads were ended was an uncaught error, and the command printed no verdict.
   it('ends its threads while results arrive', () => {
     const script = `import { readFileSync } from 'node:fs'
-      import { SegmentPool } from ${JSON.stringify(new URL('src/cli/segment-pool.js', dist).href)}
+      import { SegmentPool } from ${JSON.stringify(new URL('src/cli/verify-segments.js', dist).href)}
       import { readFirstLine } from ${JSON.stringify(new URL('src/proof/export-check.js', dist).href)}
       const [first, ...lines] = readFileSync(process.argv[1], 'utf8').split('\\n', 11)
       const options = { trustedKey: process.argv[2] }

@@ -1,6 +1,5 @@
 import { useEffect, useRef } from 'preact/hooks'
-import { AppearanceSwitch } from '../shell/appearance.js'
-import { Mark } from '../shell/mark.js'
+import { AppearanceSwitch, Mark } from '../shell/appearance.js'
 import { apiKey, searchText } from './context.js'
 import { Button } from '../parts/texts.js'
 

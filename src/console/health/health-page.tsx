@@ -2,10 +2,8 @@ import { CardTable } from '../parts/card-table.js'
 import { Empty, Failure, Loading } from '../parts/texts.js'
 import { canReadServer, type SignedIn } from '../parts/session.js'
 import { type Figure, figures } from './figures.js'
-import type { Point } from './line-chart.js'
-import { LinePlot } from './line-plot.js'
-import type { MetricsReading } from '../parts/metrics.js'
-import { useMetrics } from '../parts/metrics-watch.js'
+import { LinePlot, type Point } from './line-plot.js'
+import { type MetricsReading, useMetrics } from '../parts/metrics.js'
 
 /** The metrics of the server over the last five minutes. */
 export function HealthPage({ session }: { session: SignedIn }) {

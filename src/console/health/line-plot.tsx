@@ -1,7 +1,8 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { clockText } from '../parts/format.js'
 import { appearance } from '../shell/appearance.js'
-import { LineChart, LINE_STYLES, type Point } from './line-chart.js'
+import uPlot from 'uplot'
+import { READ_INTERVAL_MS, RETENTION_MS } from '../parts/metrics.js'
 
 /** The last five minutes of a figure as a line chart, with the values at the pointer as text below it. */
 export function LinePlot(props: {
@@ -62,4 +63,120 @@ function useSystemIsDark(): boolean {
     return () => query.removeEventListener('change', follow)
   }, [])
   return isDark
+}
+
+/** The number of line styles. They differ in dashes as well as colours, for colour-blind users. */
+export const LINE_STYLES = 5
+
+const HEIGHT = 130
+const DASHES = [[], [6, 4], [2, 3], [10, 4], [10, 3, 2, 3]]
+/** A larger distance between points means that the page was hidden; the line has a gap there. */
+const GAP_MS = READ_INTERVAL_MS * 4
+
+/** The values of a figure at one time, by label. */
+export interface Point {
+  atMs: number
+  values: ReadonlyMap<string, number>
+}
+
+/** The labels of the lines, and the handler of the pointer. */
+interface LineLabels {
+  labels: readonly string[]
+  text: (value: number) => string
+  /** Receives the time at the pointer; undefined if the pointer is outside. */
+  onPoint: (atMs: number | undefined) => void
+}
+
+/**
+ * A line chart of the last five minutes, drawn by uPlot, which never parses HTML and so complies with the
+ * page's policy.
+ */
+export class LineChart {
+  readonly #plot: uPlot
+  readonly #labels: readonly string[]
+  readonly #resizing: ResizeObserver
+
+  constructor(container: HTMLElement, shown: LineLabels) {
+    this.#labels = shown.labels
+    this.#plot = new uPlot(optionsOf(container, shown), [[], ...shown.labels.map(() => [])], container)
+    this.#resizing = new ResizeObserver(() =>
+      this.#plot.setSize({ width: container.clientWidth, height: HEIGHT }),
+    )
+    this.#resizing.observe(container)
+  }
+
+  show(points: readonly Point[]): void {
+    const spaced = points.flatMap((point, at) => {
+      const before = points[at - 1]
+      const isGap = before !== undefined && point.atMs - before.atMs > GAP_MS
+      return isGap ? [{ atMs: before.atMs + 1, values: new Map<string, number>() }, point] : [point]
+    })
+    const lines = this.#labels.map((label) => spaced.map(({ values }) => values.get(label) ?? null))
+    this.#plot.setData([spaced.map(({ atMs }) => atMs), ...lines])
+  }
+
+  end(): void {
+    this.#resizing.disconnect()
+    this.#plot.destroy()
+  }
+}
+
+function optionsOf(container: HTMLElement, { labels, text, onPoint }: LineLabels): uPlot.Options {
+  const [soft, grid] = [colourOf(container, 'ink-axis'), colourOf(container, 'ink-grid')]
+  const { fontFamily } = getComputedStyle(container)
+  const axis: uPlot.Axis = { stroke: soft, font: `11px ${fontFamily}`, ticks: { show: false } }
+  return {
+    width: container.clientWidth,
+    height: HEIGHT,
+    ms: 1,
+    padding: [8, 6, 0, 0],
+    legend: { show: false },
+    cursor: { y: false, drag: { x: false, y: false } },
+    scales: {
+      x: { time: true, range: (_plot, _least, most) => [(most ?? 0) - RETENTION_MS, most ?? 0] },
+      y: { range: (_plot, _least, most) => [0, most === null || most <= 0 ? 1 : most * 1.05] },
+    },
+    axes: [
+      {
+        ...axis,
+        size: 22,
+        space: 80,
+        grid: { show: false },
+        values: (_plot, moments) => moments.map(clockText),
+      },
+      {
+        ...axis,
+        size: 64,
+        space: 36,
+        grid: { stroke: grid, width: 1 },
+        values: (_plot, values) => values.map(text),
+      },
+    ],
+    series: [
+      {},
+      ...labels.map((label, at): uPlot.Series => ({
+        label,
+        stroke: colourOf(container, `ink-${at % LINE_STYLES}`),
+        width: 1.5,
+        dash: DASHES[at % LINE_STYLES] ?? [],
+        // A single point would be invisible as a line.
+        points: { show: (...range) => range[3] - range[2] < 3 },
+      })),
+    ],
+    hooks: {
+      setCursor: [
+        ({ cursor, data }) => onPoint(typeof cursor.idx === 'number' ? data[0][cursor.idx] : undefined),
+      ],
+    },
+  }
+}
+
+/** The current value of a colour, because a canvas supports neither CSS variables nor colour schemes. */
+function colourOf(container: HTMLElement, name: string): string {
+  const probe = document.createElement('span')
+  probe.className = name
+  container.append(probe)
+  const { color } = getComputedStyle(probe)
+  probe.remove()
+  return color
 }

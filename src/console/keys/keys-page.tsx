@@ -1,20 +1,19 @@
 import { useState } from 'preact/hooks'
 import type { ApiKey, ServiceClient } from '../../client/index.js'
 import { numberType, sameView, useAddress } from '../parts/address.js'
-import { CardTable } from '../parts/card-table.js'
+import { CardTable, Pages } from '../parts/card-table.js'
 import { Field } from '../parts/field.js'
 import { counted, keyDigits } from '../parts/format.js'
 import { type Loaded, Read, useLoaded } from '../parts/load.js'
 import { NewKey } from '../parts/new-key.js'
 import { useNow } from '../parts/now.js'
-import { Pages } from '../parts/pages.js'
 import { principalText, scopeMeanings } from '../parts/labels.js'
 import { Principal } from '../parts/principal.js'
-import { type SignedIn, hasScope, type WhoAmI } from '../parts/session.js'
+import { hasScope, type SignedIn, type WhoAmI } from '../parts/session.js'
 import { Empty, Name, ScopedButton, Time } from '../parts/texts.js'
 import { sortedRows, type Sorting, useSorting } from '../parts/sort.js'
 import { goTo, keysLink } from '../route.js'
-import { DeleteKey } from './delete-key.js'
+import { Confirm } from '../parts/confirm.js'
 
 /** The API keys of the server, by name, or those that the address searches. */
 export function KeysPage({ session, search }: { session: SignedIn; search: string }) {
@@ -207,4 +206,72 @@ async function readKeys({ apiKeys }: ServiceClient, signal: AbortSignal): Promis
 function found(keys: readonly ApiKey[], search: string): readonly ApiKey[] {
   const wanted = search.trim().toLowerCase()
   return keys.filter(({ name, key_id: id }) => name.toLowerCase().includes(wanted) || id.includes(wanted))
+}
+
+const NAMES_SHOWN = 5
+
+/** A dialog that deletes a key, after listing the consequences. */
+export function DeleteKey(props: { session: SignedIn; apiKey: ApiKey; done: () => void; close: () => void }) {
+  const { session, apiKey, done, close } = props
+  const { key_id: id, name } = apiKey
+  const heading = (
+    <>
+      Delete key “<Name text={name} />”
+    </>
+  )
+  return (
+    <Confirm
+      change={{
+        title: `Delete ${name}`,
+        heading,
+        button: 'Delete key',
+        confirm: { wanted: keyDigits(id), what: 'the last 8 digits of its ID' },
+        apply: () => session.service.apiKeys.remove(id),
+        close(isDeleted) {
+          close()
+          if (isDeleted) done()
+        },
+      }}
+    >
+      <Consequences session={session} apiKey={apiKey} />
+    </Confirm>
+  )
+}
+
+function Consequences({ session: { service, who }, apiKey }: { session: SignedIn; apiKey: ApiKey }) {
+  const { key_id: id } = apiKey
+  const { loaded } = useLoaded(id, async (signal) => {
+    const created: string[] = []
+    for await (const one of service.apiKeys.listAll({ signal }))
+      if (one.made_by === id) created.push(one.name)
+    return created
+  })
+  return (
+    <>
+      <h3>What ends immediately and permanently</h3>
+      <ul>
+        <li>Requests with this key are refused, and streams opened with it end.</li>
+        <li>A key that it has proposed and that is still pending is not created.</li>
+        {id === who.principal && (
+          <li>
+            <strong>You are signed in with this key and will be signed out.</strong>
+          </li>
+        )}
+      </ul>
+      <h3>What stays</h3>
+      <ul>
+        <li>All records that it wrote, and its other proposals.</li>
+        <li>Its ID on the audit strand, with the keys that created and deleted it.</li>
+      </ul>
+      {loaded.kind === 'loaded' && <p>{createdText(loaded.value)}</p>}
+    </>
+  )
+}
+
+function createdText(names: readonly string[]): string {
+  if (names.length === 0) return 'This key has created no other keys.'
+  const shown = names.slice(0, NAMES_SHOWN).map((one) => `“${one}”`)
+  const more = names.length > NAMES_SHOWN ? ' and others' : ''
+  const stay = names.length === 1 ? 'stays' : 'stay'
+  return `${counted(names.length, 'key')} that it created ${stay}: ${shown.join(', ')}${more}. Delete them too if they should not be used.`
 }

@@ -1,7 +1,10 @@
 import type { ComponentChildren } from 'preact'
 import { useRoving } from './roving.js'
-import { SortChoice, SortHeading } from './sort-heading.js'
-import { ariaSort, sortedRows, type Sorting } from './sort.js'
+import { ariaSort, type CountedPage, type Sort, SORTED_MAX, sortedRows, type Sorting } from './sort.js'
+import { useEffect } from 'preact/hooks'
+import { Choice } from './field.js'
+import { countText } from './format.js'
+import { Button } from './texts.js'
 
 /** The name of a column, and the function that renders its cell. */
 export type Column<Row> = readonly [name: string, of: (row: Row) => ComponentChildren]
@@ -93,5 +96,109 @@ function Headings<Row>(props: CardTableProps<Row> & { classOf: (column: string) 
         )}
       </tr>
     </thead>
+  )
+}
+
+/** The heading of a column; a button if the list can be sorted by it. A second click reverses the order. */
+export function SortHeading(props: {
+  column: string
+  sort: Sort | undefined
+  set: ((sort: Sort) => void) | undefined
+}) {
+  const { column, sort, set } = props
+  if (set === undefined) return <>{column}</>
+  const isChosen = sort?.column === column
+  const arrow = !isChosen ? '↕' : sort.isDescending ? '↓' : '↑'
+  return (
+    <>
+      <button
+        type="button"
+        class="sort"
+        title={`Sort by ${column}`}
+        onClick={() => set({ column, isDescending: isChosen && !sort.isDescending })}
+      >
+        {column} <span aria-hidden="true">{arrow}</span>
+      </button>
+      <span class="sort-name">{column}</span>
+    </>
+  )
+}
+
+/** The same choice as a field, for a narrow page, which does not show the headings. */
+export function SortChoice<Row>({ sorting }: { sorting: Sorting<Row> }) {
+  const { keys, sort, set } = sorting
+  const options = Object.keys(keys).flatMap((column) => [
+    [`+${column}`, `${column} ↑`],
+    [`-${column}`, `${column} ↓`],
+  ])
+  const value = sort === undefined ? '' : `${sort.isDescending ? '-' : '+'}${sort.column}`
+  return (
+    <div class="sort-choice">
+      <Choice
+        name="Sort by"
+        value={value}
+        options={{ '': 'Not sorted', ...Object.fromEntries(options) }}
+        set={(chosen) =>
+          set(chosen === '' ? undefined : { column: chosen.slice(1), isDescending: chosen.startsWith('-') })
+        }
+      />
+    </div>
+  )
+}
+
+/** Says why a long list cannot be sorted by its columns, and returns it to the server's order. */
+export function SortLimit<Row>(props: {
+  sorting: Sorting<Row>
+  page: CountedPage | undefined
+  noun: string
+  order: string
+}) {
+  const { sorting, page, noun, order } = props
+  const isLong = page !== undefined && page.total > SORTED_MAX
+  useEffect(() => {
+    if (isLong && sorting.sort !== undefined) sorting.set(undefined)
+  }, [isLong])
+  if (!isLong) return null
+  return (
+    <p class="muted">
+      Sorted by {order}. Up to {countText(SORTED_MAX)} {noun} can be sorted by other columns: narrow the list
+      by its search.
+    </p>
+  )
+}
+
+/** Buttons to the previous and the next page; nothing if there is one page. */
+export function Pages(props: {
+  hasPrevious: boolean
+  next: string | undefined
+  goBack: () => void
+  goNext: (cursor: string) => void
+}) {
+  const { hasPrevious, next, goBack, goNext } = props
+  if (!hasPrevious && next === undefined) return null
+  return (
+    <nav class="pages" aria-label="Pages">
+      <Button text="Previous" disabled={!hasPrevious} onClick={goBack} />
+      <Button text="Next" disabled={next === undefined} onClick={() => next !== undefined && goNext(next)} />
+    </nav>
+  )
+}
+
+/** Page buttons for a list with cursors. */
+export function CursorPages(props: {
+  /** The cursors that led to this page; empty on the first page. */
+  cursors: readonly string[]
+  set: (cursors: readonly string[]) => void
+  /** The cursor of the next page; null or undefined on the last one. */
+  next: string | null | undefined
+}) {
+  const { cursors, set, next } = props
+  return (
+    <Pages
+      hasPrevious={cursors.length > 0}
+      next={next ?? undefined}
+      goBack={() => set(cursors.slice(0, -1))}
+      goNext={(to) => set([...cursors, to])}
+    />
   )
 }

@@ -1,6 +1,8 @@
 import type { ComponentChildren, FormHTMLAttributes } from 'preact'
 import { useId, useState } from 'preact/hooks'
 import { timeZoneText } from './format.js'
+import type { Zone } from '../../client/index.js'
+import { zoneMeanings, zones } from './labels.js'
 
 /** A form whose submission does not leave the page. */
 export function Form(props: FormHTMLAttributes<HTMLFormElement> & { submit: () => Promise<void> | void }) {
@@ -114,5 +116,32 @@ export function Problem({ text }: { text: ComponentChildren }) {
     <p class="problem" role="alert">
       {text}
     </p>
+  )
+}
+
+/** Radio buttons for the zones, each with its meaning. */
+export function ZoneChoice(props: {
+  name: string
+  chosen: Zone
+  /** The current zone; undefined for a new agent. */
+  now?: Zone
+  set: (zone: Zone) => void
+}) {
+  const { name, chosen, now, set } = props
+  return (
+    <fieldset>
+      <legend>{name}</legend>
+      {zones.map((one) => (
+        <label key={one} class="choice">
+          <input type="radio" name="zone" checked={chosen === one} onChange={() => set(one)} />
+          <span>
+            <strong>{one}</strong>
+            {one === now && ' (current)'}
+            <br />
+            {zoneMeanings[one]}
+          </span>
+        </label>
+      ))}
+    </fieldset>
   )
 }

@@ -1,4 +1,5 @@
-import { isUtc } from './time-zone.js'
+import { signal } from '@preact/signals'
+import { persistentStore } from '../storage.js'
 
 const counts = new Intl.NumberFormat('en')
 const DIGITS_SHOWN = 8
@@ -111,4 +112,15 @@ export function keyDigits(key: string): string {
 /** A text shortened to the length of a line. */
 export function lineText(text: string): string {
   return text.length > LINE_CHARACTERS ? `${text.slice(0, LINE_CHARACTERS)}…` : text
+}
+
+const NAME = 'times'
+
+/** Whether the console shows and reads times in UTC; otherwise in the browser's time zone. */
+export const isUtc = signal(persistentStore.read(NAME) === 'utc')
+
+/** Chooses the time zone, also for later visits. */
+export function showUtc(isOn: boolean): void {
+  isUtc.value = isOn
+  persistentStore.write(NAME, isOn ? 'utc' : undefined)
 }

@@ -3,9 +3,8 @@ import type { ServiceClient, Zone } from '../../client/index.js'
 import { agentLink } from '../route.js'
 import { Dialog } from './dialog.js'
 import { useChange } from './load.js'
-import { ZoneChoice } from './zone-choice.js'
 import { Button } from './texts.js'
-import { Form } from './field.js'
+import { Form, ZoneChoice } from './field.js'
 
 const NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/
 

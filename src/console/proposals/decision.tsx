@@ -3,8 +3,13 @@ import type { ProposalView } from '../../client/index.js'
 import { Confirm } from '../parts/confirm.js'
 import { keyDigits } from '../parts/format.js'
 import { type SignedIn, hasScope } from '../parts/session.js'
-import { approvalObstacle } from './approval-obstacle.js'
-import { approvalsNeeded, approvalsOf, effectText, whatText } from '../parts/proposal-labels.js'
+import {
+  approvalObstacle,
+  approvalsNeeded,
+  approvalsOf,
+  effectText,
+  whatText,
+} from '../parts/proposal-labels.js'
 import { Button } from '../parts/texts.js'
 
 type Vote = 'approve' | 'reject' | 'cancel'

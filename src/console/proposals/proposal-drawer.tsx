@@ -5,12 +5,12 @@ import { Read, useLoaded } from '../parts/load.js'
 import { type KeyNames, Principal, useKeyNames } from '../parts/principal.js'
 import { Button, Failure, Time } from '../parts/texts.js'
 import { agentLink } from '../route.js'
-import { type SignedIn, hasScope } from '../parts/session.js'
+import { hasScope, type SignedIn } from '../parts/session.js'
 import { Change } from './change.js'
 import { Decision } from './decision.js'
 import { proposalOrigin, readProposal, readSteps } from './read.js'
-import { When } from './when.js'
-import { reasonText, whatText } from '../parts/proposal-labels.js'
+import { approvalsNeeded, approvalsOf, reasonText, whatText } from '../parts/proposal-labels.js'
+import { Countdown } from '../parts/now.js'
 
 /** The drawer of a proposal: its facts, the decision, the changes and the signed records. */
 export function ProposalDrawer(props: {
@@ -129,5 +129,26 @@ function SignedSteps({ session: { service, who }, proposal, names }: ShownPropos
         ))}
       </ol>
     </section>
+  )
+}
+
+/** The time at which an open proposal takes effect, or the state of a decided one. */
+export function When({ proposal }: { proposal: ProposalView }) {
+  const { state, ended_at_ms: endedAtMs, effective_at_ms: effectiveAtMs } = proposal
+  if (state !== 'proposed') {
+    return (
+      <span>
+        <span class={`badge ${state}`}>{state}</span>
+        {endedAtMs !== null && <Time ms={endedAtMs} />}
+      </span>
+    )
+  }
+  if (effectiveAtMs !== null) return <Countdown untilMs={effectiveAtMs} />
+  const needed = approvalsNeeded(proposal)
+  if (needed === 1) return <span>When another key approves</span>
+  return (
+    <span>
+      After {needed} approvals, {approvalsOf(proposal).length} so far
+    </span>
   )
 }

@@ -13,9 +13,8 @@ import { Button, Empty, Time } from '../parts/texts.js'
 import { type ProposalList, proposalLink, proposalLists, type Route } from '../route.js'
 import { type SignedIn, hasScope } from '../parts/session.js'
 import { type Sorting, useSorting } from '../parts/sort.js'
-import { ProposalDrawer } from './proposal-drawer.js'
+import { ProposalDrawer, When } from './proposal-drawer.js'
 import { readList, type ReadList } from './read.js'
-import { When } from './when.js'
 import { whatText } from '../parts/proposal-labels.js'
 
 type ProposalsRoute = Extract<Route, { screen: 'proposals' }>

@@ -1,5 +1,5 @@
 import { effect, signal } from '@preact/signals'
-import { isUtc, showUtc } from '../parts/time-zone.js'
+import { isUtc, showUtc } from '../parts/format.js'
 import { persistentStore } from '../storage.js'
 
 export const appearances = ['system', 'light', 'dark'] as const
@@ -49,5 +49,16 @@ export function AppearanceSwitch() {
         <option value="dark">Dark</option>
       </select>
     </label>
+  )
+}
+
+/** The logo of Strandfast: two strands around each other. */
+export function Mark() {
+  return (
+    <svg class="mark" viewBox="0 0 32 32" width="28" height="28" aria-hidden="true">
+      <rect class="mark-ground" width="32" height="32" rx="8" />
+      <path class="mark-back" d="M10 5c0 7 12 7 12 11s-12 4-12 11" />
+      <path class="mark-front" d="M22 5c0 7-12 7-12 11s12 4 12 11" />
+    </svg>
   )
 }

@@ -1,6 +1,6 @@
 import { appearance, appearances } from './appearance.js'
 import { missingFor, publicNavItems, navItems } from './nav-items.js'
-import { isUtc, showUtc } from '../parts/time-zone.js'
+import { isUtc, showUtc } from '../parts/format.js'
 import { hasScope, type Scope, type Session, signOut } from '../parts/session.js'
 
 /** The dialog over the page. */

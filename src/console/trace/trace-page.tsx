@@ -3,7 +3,7 @@ import { type AddressType, timeType, useAddress } from '../parts/address.js'
 import { CardTable } from '../parts/card-table.js'
 import { LineFacts } from '../parts/facts.js'
 import { Form, Moment } from '../parts/field.js'
-import { countText, counted, fieldOfMs, msOfField } from '../parts/format.js'
+import { counted, countText, fieldOfMs, isUtc, msOfField } from '../parts/format.js'
 import { Read, useLoaded } from '../parts/load.js'
 import type { SignedIn } from '../parts/session.js'
 import { Button, CopyButton, Empty } from '../parts/texts.js'
@@ -12,7 +12,6 @@ import { treeOf, type TreeRow } from '../parts/trace/span-tree.js'
 import { durationOf, shortDurationText, type Telemetry } from '../parts/trace/telemetry.js'
 import { Duration, ExactTime, Outcome, TelemetryLink } from '../parts/trace/telemetry-texts.js'
 import { traceLink } from '../route.js'
-import { isUtc } from '../parts/time-zone.js'
 
 /** The most agents that are searched. */
 const AGENTS_SEARCHED = 1_000

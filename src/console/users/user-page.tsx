@@ -6,13 +6,11 @@ import { LineFacts } from '../parts/facts.js'
 import { countText } from '../parts/format.js'
 import { Read, useLoaded } from '../parts/load.js'
 import { Button, Empty, Key, Name, Time } from '../parts/texts.js'
-import { usersLink } from '../route.js'
-import { useDefaultAgent } from '../parts/namespaces.js'
+import { type Route, usersLink } from '../route.js'
 import type { SignedIn } from '../parts/session.js'
 import { Metadata } from './metadata.js'
 import { Sessions, Unlock } from './sessions.js'
-import { namespaceOf, readUser } from '../parts/users.js'
-import { LockedUntil } from './user.js'
+import { namespaceOf, readUser, useDefaultAgent } from '../parts/users.js'
 import { UserTrail } from './user-trail.js'
 
 /** One user: the stored data, the sessions and the audit trail. */
@@ -123,5 +121,17 @@ function ConfirmDeletion(props: { service: ServiceClient; user: User; list: stri
         user.
       </p>
     </Confirm>
+  )
+}
+
+export type UsersRoute = Extract<Route, { screen: 'users' }>
+
+/** The time until which password sign-in is locked. */
+export function LockedUntil({ user: { locked_until_ms: lockedUntilMs } }: { user: User }) {
+  if (lockedUntilMs === null) return <span class="muted">Not locked</span>
+  return (
+    <span class="badge failure">
+      <Time ms={lockedUntilMs} />
+    </span>
   )
 }

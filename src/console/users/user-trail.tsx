@@ -1,17 +1,18 @@
 import { useState } from 'preact/hooks'
 import type { ServiceClient, User } from '../../client/index.js'
 import { cursorsType, useAddress } from '../parts/address.js'
-import { type AuditRows, auditQuery, readAudit } from '../parts/audit-events.js'
+import { auditQuery, type AuditRows, describeEvent, readAudit } from '../parts/audit-events.js'
 import { AuditTable } from '../parts/audit-table.js'
 import { explain } from '../parts/explain.js'
-import { countText, counted } from '../parts/format.js'
+import { counted, countText, keyDigits } from '../parts/format.js'
 import { Read, useLoaded, useTask } from '../parts/load.js'
-import { CursorPages } from '../parts/pages.js'
-import { fails, FocusedResult, type Verdict } from '../parts/result.js'
+import { CursorPages } from '../parts/card-table.js'
+import { fails, FocusedResult, holds, type Verdict } from '../parts/result.js'
 import { auditLink } from '../route.js'
 import type { SignedIn } from '../parts/session.js'
-import { verifyRows } from './verify-rows.js'
 import { Button } from '../parts/texts.js'
+import { proveRecord } from '../parts/proof/prove-record.js'
+import { readStrandPart, type RecordRow, rowOf } from '../parts/records/record-row.js'
 
 const PAGE_RECORDS = 50
 
@@ -107,4 +108,51 @@ function VerifyThese({
       </FocusedResult>
     </>
   )
+}
+
+/** The parameters of a verification. */
+interface Verifying {
+  service: ServiceClient
+  agent: string
+  rows: readonly RecordRow[]
+  signal: AbortSignal
+  onProgress: (done: number) => void
+}
+
+/**
+ * Proves listed records one after another, and checks that each matches its row in the list.
+ * @throws errors of the service; the signal's reason
+ */
+export async function verifyRows({ service, agent, rows, signal, onProgress }: Verifying): Promise<Verdict> {
+  const handle = service.agent(agent)
+  const { strand } = await handle.status({ signal })
+  let publicKey = ''
+  let isKeyTrusted = true
+  for (const [done, row] of rows.entries()) {
+    const { seq } = row
+    const not = (why: string): Verdict => fails(`record ${seq} of ${agent}: ${why}`)
+    const {
+      records: [record],
+    } = await readStrandPart(service, agent, { fromSeq: seq, toSeq: seq, signal })
+    if (record === undefined) return not('the server did not send it')
+    // The current key signs the checkpoint, and can change during the loop.
+    publicKey = (await handle.status({ signal })).public_key
+    const fetchProof = (hash: string) => service.proof(agent, hash, { signal })
+    const verdict = await proveRecord({ agent, seq, strand, record, fetchProof, publicKey }, () => undefined)
+    if (verdict.outcome === 'failed') return verdict
+    isKeyTrusted &&= verdict.outcome === 'verified'
+    const signed = rowOf(record)
+    if (signed === undefined || textOf(signed) !== textOf(row))
+      return not('the record does not match its row in the list')
+    onProgress(done + 1)
+  }
+  return holds(
+    `each of the ${counted(rows.length, 'record')} listed is unchanged and on the strand of ${agent}, under ` +
+      `the checkpoint signed with key …${keyDigits(publicKey)}`,
+    isKeyTrusted,
+  )
+}
+
+function textOf(row: RecordRow): string {
+  return JSON.stringify([row.seq, row.type, row.ms, describeEvent(row)])
 }

@@ -1,20 +1,16 @@
 import { useEffect } from 'preact/hooks'
 import { ServiceError, type User, type UserPage as Found } from '../../client/index.js'
 import { cursorsType, textType, useAddress } from '../parts/address.js'
-import { CardTable } from '../parts/card-table.js'
+import { CardTable, CursorPages, SortLimit } from '../parts/card-table.js'
 import { Choice, Field } from '../parts/field.js'
 import { counted, keyDigits } from '../parts/format.js'
 import { Read, useLoaded } from '../parts/load.js'
-import { CursorPages } from '../parts/pages.js'
 import { Empty, Name, Time } from '../parts/texts.js'
 import { usersLink } from '../route.js'
-import { useOrganisms } from '../parts/namespaces.js'
-import { canReadUsers, namespaceOf, neededForUsers, readUserOfId } from '../parts/users.js'
+import { canReadUsers, namespaceOf, neededForUsers, readUserOfId, useOrganisms } from '../parts/users.js'
 import type { Scope, SignedIn } from '../parts/session.js'
-import { SortLimit } from '../parts/sort-heading.js'
 import { sortable, type Sorting, SORTED_MAX, useSorting, wholeList } from '../parts/sort.js'
-import { LockedUntil, type UsersRoute } from './user.js'
-import { UserPage } from './user-page.js'
+import { LockedUntil, UserPage, type UsersRoute } from './user-page.js'
 
 export function UsersPage({ session, route }: { session: SignedIn; route: UsersRoute }) {
   const { organism, email, id } = route

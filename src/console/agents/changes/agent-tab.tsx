@@ -3,9 +3,8 @@ import { useLoaded } from '../../parts/load.js'
 import { Failure } from '../../parts/texts.js'
 import { type SignedIn, hasScope } from '../../parts/session.js'
 import { readApprovalContext } from './approvers.js'
-import { KeySection } from './key-section.js'
+import { KeySection, ZoneSection } from './sections.js'
 import { Rule } from './rule.js'
-import { ZoneSection } from './zone-section.js'
 
 const PROPOSALS_MAX = 1_000
 

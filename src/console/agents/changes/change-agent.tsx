@@ -1,10 +1,11 @@
 import type { ComponentChildren } from 'preact'
-import { type Proposed, ServiceError } from '../../../client/index.js'
-import { Confirm, type Confirmation, type ChangeConsequences, ConsequenceList } from '../../parts/confirm.js'
+import { type Proposed, ServiceError, type Zone } from '../../../client/index.js'
+import { type ChangeConsequences, Confirm, type Confirmation, ConsequenceList } from '../../parts/confirm.js'
 import { explain } from '../../parts/explain.js'
 import { countText } from '../../parts/format.js'
 import { CopyButton } from '../../parts/texts.js'
 import { agentLink, proposalLink } from '../../route.js'
+import { zoneMeanings, zoneRules } from '../../parts/labels.js'
 
 /** A change of an agent that the user confirms in a dialog. */
 export interface AgentChange<Applied> {
@@ -67,4 +68,60 @@ function explainError(error: unknown): ComponentChildren {
       {typeof id === 'string' && <a href={proposalLink(id)}>Open the proposal</a>}
     </>
   )
+}
+
+/** When a change of the agent itself takes effect. */
+export function ruleText(zone: Zone, governedSecs: number | undefined): string {
+  if (zone === 'immutable_core')
+    return 'Zone immutable_core: the change becomes a proposal and takes effect when two keys with admin:* approve it. The lineages of your key and of these two keys must differ.'
+  if (zone === 'governed' && governedSecs !== undefined)
+    return `Zone governed: the change becomes a proposal, which is applied automatically after ${governedSecs} s. Until then a key with proposals:decide can reject it.`
+  return zoneRules[zone]
+}
+
+export function zoneConsequences(from: Zone, to: Zone): ChangeConsequences {
+  const ended = from === 'free' ? [] : ['All other open proposals of the agent: they end as rejected.']
+  const impossible =
+    to === 'immutable_core'
+      ? [
+          'The possibility to delete, restore or erase records of the agent, or to remove edges, with any key. Personal data in the records can no longer be erased.',
+        ]
+      : []
+  return {
+    removed: [...impossible, ...ended],
+    kept: [
+      'All records. The zone does not affect who can read and write.',
+      `In the new zone: ${zoneMeanings[to].toLowerCase()}.`,
+      returnText[to],
+    ],
+    notAffected: [],
+  }
+}
+
+const returnText: Record<Zone, string> = {
+  free: 'Changing the zone back takes effect immediately.',
+  governed: 'Changing the zone back is delayed as well, and can be rejected.',
+  protected: 'Changing the zone back needs the approval of another key.',
+  immutable_core: 'Changing the zone back needs the approval of two other keys with admin:*.',
+}
+
+export function rotationConsequences(isLeaked: boolean): ChangeConsequences {
+  return {
+    removed: ['The current key: the server never signs with it again. This cannot be undone.'],
+    kept: [
+      'Every record and its signature: they verify with the old public key.',
+      isLeaked
+        ? 'A signed record with the new key, which marks the old key as compromised.'
+        : 'A record with the new key, signed with the old key. Verifiers that trust the old key accept the new one.',
+    ],
+    notAffected: isLeaked
+      ? [
+          'Verifiers of exports: give them the new key and the strand. With only the old key, they would accept a strand that an attacker continued with it.',
+          'Checkpoints saved before the leak: only they prove the earlier content of the strand. Compare with them.',
+        ]
+      : [
+          'Existing backups: they contain the old secret key.',
+          'Exports that end before the rotation: they no longer have a checkpoint.',
+        ],
+  }
 }

@@ -4,7 +4,7 @@ import { whatText } from '../../parts/proposal-labels.js'
 import { proposalLink } from '../../route.js'
 import type { SignedIn } from '../../parts/session.js'
 import { type Approvers, approversOf, type ApprovalContext } from './approvers.js'
-import { ruleText } from './consequences.js'
+import { ruleText } from './change-agent.js'
 
 const NAMES_SHOWN = 10
 

@@ -1,9 +1,8 @@
 import type { EdgePage, ServiceClient } from '../../../client/index.js'
 import { cursorsType, useAddress } from '../../parts/address.js'
-import { CardTable } from '../../parts/card-table.js'
+import { CardTable, CursorPages } from '../../parts/card-table.js'
 import { isoOf } from '../../parts/format.js'
 import { Read, useLoaded } from '../../parts/load.js'
-import { CursorPages } from '../../parts/pages.js'
 import { Empty } from '../../parts/texts.js'
 import { agentLink } from '../../route.js'
 

@@ -1,12 +1,11 @@
 import { useLayoutEffect, useState } from 'preact/hooks'
 import { cursorsType, textType, timeType, useAddress } from '../../parts/address.js'
 import { Form, Moment } from '../../parts/field.js'
-import { fieldOfMs, msOfField } from '../../parts/format.js'
+import { fieldOfMs, isUtc, msOfField } from '../../parts/format.js'
 import { Button, Empty, Time } from '../../parts/texts.js'
 import type { SignedIn } from '../../parts/session.js'
 import { EdgeTable, type EdgeFilter } from './edge-table.js'
 import { ReachableTree } from './reachable-tree.js'
-import { isUtc } from '../../parts/time-zone.js'
 
 /** A field has whole seconds; this extends a typed time to the end of its second. */
 const REST_OF_SECOND_MS = 999

@@ -2,7 +2,7 @@ import type { TargetedEvent } from 'preact'
 import { useLayoutEffect, useState } from 'preact/hooks'
 import { Field, Moment, Problem } from '../../parts/field.js'
 import { operatorWords } from '../../parts/rule-diff.js'
-import { isUtc } from '../../parts/time-zone.js'
+import { isUtc } from '../../parts/format.js'
 import {
   type ConditionDraft,
   CONDITIONS_MAX,

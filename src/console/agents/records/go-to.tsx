@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { AgentStatusResponse, ServiceClient } from '../../../client/index.js'
 import { Form, Problem } from '../../parts/field.js'
-import { findRecords, hashDigits } from '../../parts/find-record.js'
+import { findRecords, hashDigits } from '../../parts/records/record-row.js'
 import { countText } from '../../parts/format.js'
 import { useChange } from '../../parts/load.js'
 import { agentLink } from '../../route.js'

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { isReservedType } from '../../../strand/record-type.js'
-import { lazy } from '../../parts/lazy.js'
+import { lazy } from '../../parts/load.js'
 import type { RecordRow } from '../../parts/records/record-row.js'
 import { hasScope, type SignedIn } from '../../parts/session.js'
 import { ScopedButton } from '../../parts/texts.js'

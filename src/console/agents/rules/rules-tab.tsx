@@ -5,14 +5,14 @@ import { type Policy, policyWarnings } from '../../../auth/row-policy.js'
 import type { AgentStatusResponse, PoliciesShown } from '../../../client/index.js'
 import { useFocusAfter } from '../../parts/confirm.js'
 import { Read, useLoaded } from '../../parts/load.js'
-import { useReloadWhenDue } from '../../parts/now.js'
-import { Button, Empty } from '../../parts/texts.js'
-import { type SignedIn, hasScope, session as current } from '../../parts/session.js'
+import { Countdown, useReloadWhenDue } from '../../parts/now.js'
+import { Button, Empty, Time } from '../../parts/texts.js'
+import { hasScope, session as current, type SignedIn } from '../../parts/session.js'
 import { draftsOf, type EditedRules, faultsOf, textOfRules } from './draft.js'
-import { PendingRules } from './pending-rules.js'
 import { RuleEditor } from './rule-editor.js'
 import { SaveRules } from './save-rules.js'
 import { TryRules } from './try-rules.js'
+import { proposalLink } from '../../route.js'
 
 interface RulesProps {
   session: SignedIn
@@ -162,5 +162,25 @@ function Remarks(props: {
         </div>
       )}
     </>
+  )
+}
+
+/** Says that proposed rules are not in force yet, and when they will be. */
+export function PendingRules({ pending }: { pending: NonNullable<PoliciesShown['pending']> }) {
+  const { proposal_id: id, effective_at_ms: atMs } = pending
+  return (
+    <p class="notice warn">
+      <strong>New rules are proposed and not in force yet.</strong>{' '}
+      {atMs === null ? (
+        'They take effect when another key approves them.'
+      ) : (
+        <>
+          They take effect at <Time ms={atMs} />, unless they are rejected before:{' '}
+          <Countdown untilMs={atMs} />. Users whom they allow more get the error <code>policy_pending</code>{' '}
+          until then.
+        </>
+      )}{' '}
+      <a href={proposalLink(id)}>Open the proposal</a>
+    </p>
   )
 }

@@ -1,7 +1,12 @@
-import type { NucleotideRecord, ServiceClient } from '../../../client/index.js'
+import {
+  type FoundRecord,
+  NotFoundError,
+  type NucleotideRecord,
+  type ServiceClient,
+} from '../../../client/index.js'
 import { textLines } from '../../../client/text-lines.js'
 import { parseManifest } from '../../../proof/export-lines.js'
-import { type ReadRecord, bodyText, readLineText } from '../../../proof/record.js'
+import { bodyText, readLineText, type ReadRecord } from '../../../proof/record.js'
 import { msOf } from '../format.js'
 import { objectOfJson } from '../json.js'
 
@@ -163,5 +168,24 @@ export function rowOfQuery(record: NucleotideRecord<unknown>): RecordRow {
     members: objectOfJson(body) ?? {},
     state: record.erased ? 'erased' : record.deleted ? 'deleted' : 'active',
     sealedBy: record.sealed_by,
+  }
+}
+
+/** The digits of a hash as copied or shown: whole, or the first 8 or more; undefined for any other text. */
+export function hashDigits(text: string): string | undefined {
+  return /^(?:sha256:)?([0-9a-f]{8,64})…?$/.exec(text.trim().toLowerCase())?.[1]
+}
+
+/** The records that the key may read and whose hash begins with the digits, newest first. */
+export async function findRecords(
+  service: ServiceClient,
+  digits: string,
+  signal: AbortSignal,
+): Promise<FoundRecord[]> {
+  try {
+    return await service.findRecords(digits, { signal })
+  } catch (error) {
+    if (error instanceof NotFoundError) return []
+    throw error
   }
 }

@@ -1,6 +1,6 @@
 import { fieldOf, storedSteps } from '../../../strand/field-path.js'
 import { countText, lineText } from '../format.js'
-import { SortHeading } from '../sort-heading.js'
+import { SortHeading } from '../card-table.js'
 import { ariaSort } from '../sort.js'
 import { Time } from '../texts.js'
 import { agentLink } from '../../route.js'

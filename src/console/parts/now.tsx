@@ -36,3 +36,13 @@ export function leftText(leftMs: number): string {
   const hours = Math.round(minutes / 60)
   return hours < 48 ? `${hours} h` : `${Math.round(hours / 24)} days`
 }
+
+/** The remaining time until a proposal is applied automatically. */
+export function Countdown({ untilMs }: { untilMs: number }) {
+  const leftMs = untilMs - useNow()
+  return (
+    <span role="timer" class="countdown">
+      {leftMs > 0 ? `Automatically in ${leftText(leftMs)}` : 'Now'}
+    </span>
+  )
+}
