@@ -15,7 +15,7 @@ export interface SubcommandSettings {
 }
 
 /** The settings of a subcommand, or the exit code with which it ends if they are invalid. */
-export type ClusterSettings = SubcommandSettings | { ok: false; exitCode: number }
+type ClusterSettings = SubcommandSettings | { ok: false; exitCode: number }
 
 /** A setting that servers require and subcommands do not. */
 const rootKey = 'SERVICE_ROOT_API_KEY'

@@ -86,7 +86,7 @@ export async function examineDataDirectory(config: Config, alive: boolean): Prom
 }
 
 /** The path itself if it exists, otherwise its nearest ancestor that exists. */
-export function nearestExisting(path: string): string {
+function nearestExisting(path: string): string {
   return existsSync(path) || dirname(path) === path ? path : nearestExisting(dirname(path))
 }
 

@@ -17,7 +17,7 @@ import { nearestName } from '../settings/nearest-name.js'
 import type { Environment, Setting, SettingFault } from '../settings/setting.js'
 
 /** The settings of a command; or that its usage was requested, or what is wrong with its flags. */
-export type ReadSettings = { ok: true; reading: ConfigReading } | { ok: false; help: boolean; fault: string }
+type ReadSettings = { ok: true; reading: ConfigReading } | { ok: false; help: boolean; fault: string }
 
 /** Reads the settings of a command that takes no settings as flags but `--data-dir`. */
 export function settingsOf(dataDir: string | undefined): ConfigReading {

@@ -23,10 +23,10 @@ export const SERVERS_USAGE = `${SERVER_USAGE}--url accepts the nodes of a cluste
 `
 
 /** The values of `serverOptions`. */
-export type ServerOptionValues = Partial<Record<keyof typeof serverOptions, string | undefined>>
+type ServerOptionValues = Partial<Record<keyof typeof serverOptions, string | undefined>>
 
 /** A server: its address without a trailing slash, and the API key to use. */
-export interface ServerTarget {
+interface ServerTarget {
   url: string
   key: string | undefined
 }

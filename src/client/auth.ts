@@ -1,34 +1,5 @@
 import type { OnSessionChange, SessionKeeper } from './auth-session.js'
-import type {
-  AppMetadataUpdated,
-  AuthSession,
-  AuthStatus,
-  LoginBody,
-  EmailVerified,
-  Jwks,
-  LinkSent,
-  ListUsersOptions,
-  LoggedIn,
-  LoggedOut,
-  LogoutOptions,
-  MagicLinkVerified,
-  Me,
-  Metadata,
-  PasswordChangeBody,
-  PasswordChanged,
-  PasswordResetBody,
-  PasswordWasReset,
-  Registered,
-  Revoked,
-  SessionEnded,
-  SessionPage,
-  UserDeleted,
-  UserLoggedOut,
-  UserMetadataUpdated,
-  UserPage,
-  UserSessions,
-  UserUnlocked,
-} from './auth-types.js'
+import type * as types from './auth-types.js'
 import { ServiceError } from './errors.js'
 import { type Call, type CredentialSource, type Transport, pathSegment } from './http.js'
 import { OauthClient } from './oauth.js'
@@ -89,11 +60,11 @@ export class AuthClient {
      * Requests a mail with a link. If the service sends no mail, the answer contains the token: to the root
      * key always, to other callers only on a development server that listens on loopback.
      */
-    send: (email: string, options: CallOptions = {}): Promise<LinkSent> =>
+    send: (email: string, options: CallOptions = {}): Promise<types.LinkSent> =>
       this.#sendLink('/magic-link/send', email, options),
     /** Signs in with the token of a link. Errors: 401 `invalid_token` if it is wrong, used or expired. */
-    verify: (token: string, options: CallOptions = {}): Promise<MagicLinkVerified> =>
-      this.#signIn<MagicLinkVerified>('/magic-link/verify', { token }, options),
+    verify: (token: string, options: CallOptions = {}): Promise<types.MagicLinkVerified> =>
+      this.#signIn<types.MagicLinkVerified>('/magic-link/verify', { token }, options),
   }
 
   /** Passkeys in a browser: sign-in without a password. */
@@ -105,33 +76,39 @@ export class AuthClient {
   /** Sessions of the signed-in user. */
   readonly sessions = {
     /** All active sessions. */
-    list: (options: CallOptions = {}): Promise<SessionPage> => this.#read('/sessions', options),
+    list: (options: CallOptions = {}): Promise<types.SessionPage> => this.#read('/sessions', options),
     /** Ends a session and invalidates its tokens. */
-    kill: (sid: string, options: CallOptions = {}): Promise<SessionEnded> =>
+    kill: (sid: string, options: CallOptions = {}): Promise<types.SessionEnded> =>
       this.#asUser({ method: 'DELETE', path: `/sessions/${pathSegment(sid)}` }, options),
   }
 
   /** Administration of users, with the API key of the client. */
   readonly users = {
     /** One page of users. */
-    list: ({ signal, limit, cursor, prefix, userId }: ListUsersOptions = {}): Promise<UserPage> => {
+    list: ({
+      signal,
+      limit,
+      cursor,
+      prefix,
+      userId,
+    }: types.ListUsersOptions = {}): Promise<types.UserPage> => {
       const query = { limit, cursor, prefix, user_id: userId }
       return this.#asAdmin({ method: 'GET', path: '/users', query, repeatable: true }, { signal })
     },
     /** The sessions of a user. Errors: NotFoundError. */
-    sessions: (email: string, options: CallOptions = {}): Promise<UserSessions> =>
+    sessions: (email: string, options: CallOptions = {}): Promise<types.UserSessions> =>
       this.#asAdmin(
         { method: 'GET', path: `/users/${pathSegment(email)}/sessions`, repeatable: true },
         options,
       ),
     /** Resets a user's failed logins, so that a locked user can sign in. Errors: NotFoundError. */
-    unlock: (email: string, options: CallOptions = {}): Promise<UserUnlocked> =>
+    unlock: (email: string, options: CallOptions = {}): Promise<types.UserUnlocked> =>
       this.#asAdmin({ method: 'POST', path: `/users/${pathSegment(email)}/unlock` }, options),
     /** Ends a user's sessions and invalidates their tokens. Errors: NotFoundError. */
-    endSessions: (email: string, options: CallOptions = {}): Promise<UserLoggedOut> =>
+    endSessions: (email: string, options: CallOptions = {}): Promise<types.UserLoggedOut> =>
       this.#asAdmin({ method: 'POST', path: `/users/${pathSegment(email)}/logout` }, options),
     /** Deletes a user and invalidates all tokens of the user. Errors: NotFoundError. */
-    delete: (email: string, options: CallOptions = {}): Promise<UserDeleted> =>
+    delete: (email: string, options: CallOptions = {}): Promise<types.UserDeleted> =>
       this.#asAdmin({ method: 'DELETE', path: `/users/${pathSegment(email)}` }, options),
     /**
      * Replaces a user's app_metadata; new tokens carry it. `clearUserMetadata` also empties user_metadata,
@@ -139,9 +116,9 @@ export class AuthClient {
      */
     setAppMetadata: async (
       email: string,
-      metadata: Metadata,
+      metadata: types.Metadata,
       { clearUserMetadata, ...options }: CallOptions & { clearUserMetadata?: boolean } = {},
-    ): Promise<AppMetadataUpdated> => {
+    ): Promise<types.AppMetadataUpdated> => {
       const path = `/users/${pathSegment(email)}/app-metadata`
       const body = jsonText({ metadata, clear_user_metadata: clearUserMetadata })
       return this.#asAdmin({ method: 'PATCH', path, body, repeatable: true }, options)
@@ -166,7 +143,7 @@ export class AuthClient {
   }
 
   /** The current session; undefined if no user is signed in. It contains tokens, so do not log it. */
-  get session(): AuthSession | undefined {
+  get session(): types.AuthSession | undefined {
     return this.#settings.keeper.session
   }
 
@@ -175,7 +152,7 @@ export class AuthClient {
    * session, calls are sent without a credential; `setSession(undefined)` ends that state.
    * @throws TypeError if a token is missing
    */
-  setSession(session: AuthSession | undefined): void {
+  setSession(session: types.AuthSession | undefined): void {
     if (session && !(isText(session.token) && isText(session.refresh_token))) {
       throw new TypeError('Expected a session with token and refresh_token')
     }
@@ -210,22 +187,22 @@ export class AuthClient {
    * begins.
    * Errors: 409 `email_exists`, 422 `weak_password`
    */
-  register(credentials: LoginBody, options: CallOptions = {}): Promise<Registered> {
-    return this.#signIn<Registered>('/register', credentials, options)
+  register(credentials: types.LoginBody, options: CallOptions = {}): Promise<types.Registered> {
+    return this.#signIn<types.Registered>('/register', credentials, options)
   }
 
   /** Signs in. Errors: 401 `invalid_credentials`, 429 `account_locked`, 403 `email_not_verified`. */
-  login(credentials: LoginBody, options: CallOptions = {}): Promise<LoggedIn> {
-    return this.#signIn<LoggedIn>('/login', this.#fromDevice(credentials), options)
+  login(credentials: types.LoginBody, options: CallOptions = {}): Promise<types.LoggedIn> {
+    return this.#signIn<types.LoggedIn>('/login', this.#fromDevice(credentials), options)
   }
 
   /** Confirms the user's e-mail with the token of a mail. Errors: 400 `invalid_token`. */
-  verifyEmail(token: string, options: CallOptions = {}): Promise<EmailVerified> {
+  verifyEmail(token: string, options: CallOptions = {}): Promise<types.EmailVerified> {
     return this.#post('/verify-email', { token }, options)
   }
 
   /** Requests the mail for verifyEmail. The answer is the same as of magicLink.send. */
-  sendVerifyEmail(email: string, options: CallOptions = {}): Promise<LinkSent> {
+  sendVerifyEmail(email: string, options: CallOptions = {}): Promise<types.LinkSent> {
     return this.#sendLink('/verify-email/send', email, options)
   }
 
@@ -234,7 +211,7 @@ export class AuthClient {
    * caller's signal does not abort it for the others. Errors: `no_session`; 401 `refresh_invalid`,
    * `refresh_expired`, `refresh_reused`, which end the session
    */
-  refresh(options: CallOptions = {}): Promise<LoggedIn> {
+  refresh(options: CallOptions = {}): Promise<types.LoggedIn> {
     return this.#settings.keeper.refresh(options.signal)
   }
 
@@ -242,11 +219,11 @@ export class AuthClient {
    * Ends this session, the user's other sessions, or all, and removes an ended session from the client; a
    * failed call keeps it.
    */
-  async logout(options: LogoutOptions = {}): Promise<LoggedOut> {
+  async logout(options: types.LogoutOptions = {}): Promise<types.LoggedOut> {
     const drop = this.#settings.keeper.sessionRemover()
     try {
       const call = { method: 'POST', path: '/logout', query: { scope: options.scope } } as const
-      const answer = await this.#asUser<LoggedOut>(call, options)
+      const answer = await this.#asUser<types.LoggedOut>(call, options)
       if (options.scope !== 'others') drop()
       return answer
     } catch (error) {
@@ -257,53 +234,59 @@ export class AuthClient {
   }
 
   /** Revokes the current token but not the session: the next call renews the token. */
-  async revoke(options: CallOptions = {}): Promise<Revoked> {
+  async revoke(options: CallOptions = {}): Promise<types.Revoked> {
     const { keeper } = this.#settings
-    const answer = await this.#asUser<Revoked>({ method: 'POST', path: '/revoke' }, options)
+    const answer = await this.#asUser<types.Revoked>({ method: 'POST', path: '/revoke' }, options)
     if (keeper.session) keeper.markExpired(keeper.session.token)
     return answer
   }
 
   /** Whether the service has sign-in. */
-  status(options: CallOptions = {}): Promise<AuthStatus> {
+  status(options: CallOptions = {}): Promise<types.AuthStatus> {
     return this.#send({ method: 'GET', path: '/status', repeatable: true, credential: noCredential }, options)
   }
 
   /** The signed-in user as currently stored. */
-  me(options: CallOptions = {}): Promise<Me> {
+  me(options: CallOptions = {}): Promise<types.Me> {
     return this.#read('/me', options)
   }
 
   /** Replaces the user's own user_metadata; new tokens carry it. Errors: 422 `metadata_too_large`. */
-  async updateUserMetadata(metadata: Metadata, options: CallOptions = {}): Promise<UserMetadataUpdated> {
+  async updateUserMetadata(
+    metadata: types.Metadata,
+    options: CallOptions = {},
+  ): Promise<types.UserMetadataUpdated> {
     const body = jsonText({ metadata })
     return this.#asUser({ method: 'PATCH', path: '/me/user-metadata', body, repeatable: true }, options)
   }
 
   /** Changes the password. Errors: 401 `invalid_credentials`, 422 `weak_password`. */
-  async changePassword(change: PasswordChangeBody, options: CallOptions = {}): Promise<PasswordChanged> {
+  async changePassword(
+    change: types.PasswordChangeBody,
+    options: CallOptions = {},
+  ): Promise<types.PasswordChanged> {
     const body = jsonText(this.#fromDevice(change))
     return this.#asUser({ method: 'POST', path: '/password/change', body }, options)
   }
 
   /** Requests the mail for resetPassword. The answer is the same as of magicLink.send. */
-  requestPasswordReset(email: string, options: CallOptions = {}): Promise<LinkSent> {
+  requestPasswordReset(email: string, options: CallOptions = {}): Promise<types.LinkSent> {
     return this.#sendLink('/password/reset-request', email, options)
   }
 
   /**
    * Sets a password with a mailed token; does not sign in. Errors: 400 `invalid_token`, 422 `weak_password`.
    */
-  resetPassword(reset: PasswordResetBody, options: CallOptions = {}): Promise<PasswordWasReset> {
+  resetPassword(reset: types.PasswordResetBody, options: CallOptions = {}): Promise<types.PasswordWasReset> {
     return this.#post('/password/reset', reset, options)
   }
 
   /** The public keys that verify tokens. */
-  jwks(options: CallOptions = {}): Promise<Jwks> {
+  jwks(options: CallOptions = {}): Promise<types.Jwks> {
     return this.#send({ method: 'GET', path: '/jwks', repeatable: true, credential: noCredential }, options)
   }
 
-  async #signIn<R extends Registered | LoggedIn>(
+  async #signIn<R extends types.Registered | types.LoggedIn>(
     path: string,
     body: object,
     options: CallOptions,
@@ -321,7 +304,7 @@ export class AuthClient {
    * Adds the device token to a body with a password, unless the body has one. The token distinguishes a login
    * of this device from guesses of unknown clients.
    */
-  #fromDevice<B extends LoginBody | PasswordChangeBody>(body: B): B {
+  #fromDevice<B extends types.LoginBody | types.PasswordChangeBody>(body: B): B {
     const { deviceToken } = this
     return deviceToken === undefined ? body : { device_token: deviceToken, ...body }
   }

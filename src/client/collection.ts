@@ -1,41 +1,14 @@
 import { ServiceError } from './errors.js'
 import { type Call, type QueryValue, type Transport, pathSegment } from './http.js'
 import { newIdempotencyKey } from './webcrypto.js'
-import type {
-  AgentStatusResponse,
-  AsOfResponse,
-  BatchFailure,
-  BatchItem,
-  BatchOptions,
-  CallOptions,
-  ChainHeadResponse,
-  ChangeOptions,
-  Dated,
-  KeyRotated,
-  Moment,
-  MutationResponse,
-  NucleotideRecord,
-  PagedQueryBody,
-  PoliciesProposed,
-  PoliciesReplaced,
-  PoliciesShown,
-  Proposed,
-  QueryBody,
-  RecordView,
-  RowPolicy,
-  SaqlQueryResult,
-  WriteOptions,
-  WriteResponse,
-  Zone,
-  ZoneChanged,
-} from './types.js'
+import type * as types from './types.js'
 import { jsonText } from './json-text.js'
 
 /** A record before this client adds `data` and `timestamp`; `P` is the type of its body. */
-type BareRecord<P> = Omit<RecordView, 'payload' | 'data' | 'timestamp'> & { payload: P }
+type BareRecord<P> = Omit<types.RecordView, 'payload' | 'data' | 'timestamp'> & { payload: P }
 
 /** Options of asOf. */
-export interface AsOfOptions extends CallOptions {
+export interface AsOfOptions extends types.CallOptions {
   /** Records of one page, at most 1,000; 100 by default. */
   limit?: number | undefined
   /** The `next_cursor` of the previous page, for the same moment. */
@@ -43,15 +16,15 @@ export interface AsOfOptions extends CallOptions {
 }
 
 /** Options of queryAll. */
-export interface QueryAllOptions extends CallOptions {
+export interface QueryAllOptions extends types.CallOptions {
   /** Called once for each distinct warning in the pages. */
   onWarning?: ((warning: string) => void) | undefined
 }
 
-type BareAsOf<T> = Omit<AsOfResponse<T>, 'records'> & { records: BareRecord<T>[] }
+type BareAsOf<T> = Omit<types.AsOfResponse<T>, 'records'> & { records: BareRecord<T>[] }
 
 /** The answer to a query: records, or a head. */
-type BareQueryResult<T> = Partial<Bare<ChainHeadResponse>> & {
+type BareQueryResult<T> = Partial<Bare<types.ChainHeadResponse>> & {
   records?: BareRecord<T>[]
   next_cursor?: string | null
   warnings?: string[]
@@ -86,32 +59,37 @@ export class CollectionHandle<T = Record<string, unknown>> {
   }
 
   /** Appends a record. Errors: `agent_not_found`, `head_mismatch` (412, with `ifMatch`), `reserved_type`. */
-  write(data: T, options?: WriteOptions): Promise<WriteResponse>
+  write(data: T, options?: types.WriteOptions): Promise<types.WriteResponse>
   /**
    * Appends a record that lacks members of `T`.
    * @deprecated Readers of the collection rely on complete bodies: write a `T`
    */
-  write(data: Partial<T>, options?: WriteOptions): Promise<WriteResponse>
-  async write(data: Partial<T>, options: WriteOptions = {}): Promise<WriteResponse> {
+  write(data: Partial<T>, options?: types.WriteOptions): Promise<types.WriteResponse>
+  async write(data: Partial<T>, options: types.WriteOptions = {}): Promise<types.WriteResponse> {
     const body = jsonText({ data, type: options.type })
     const call = changeCall(`${this.#writePath}/records`, body, options)
-    return dated(await this.#transport.json<Bare<WriteResponse>>(call))
+    return dated(await this.#transport.json<Bare<types.WriteResponse>>(call))
   }
 
   /**
    * Appends records in order, at most 1,000 and 8 MiB: all or none or, with `atomic: false`, all but the
    * refused ones, whose results contain their errors.
    */
-  writeBatch(records: readonly T[], options: BatchOptions & { atomic: false }): Promise<BatchItem[]>
   writeBatch(
     records: readonly T[],
-    options?: BatchOptions & { atomic?: true | undefined },
-  ): Promise<WriteResponse[]>
-  async writeBatch(records: readonly T[], options: BatchOptions = {}): Promise<BatchItem[]> {
+    options: types.BatchOptions & { atomic: false },
+  ): Promise<types.BatchItem[]>
+  writeBatch(
+    records: readonly T[],
+    options?: types.BatchOptions & { atomic?: true | undefined },
+  ): Promise<types.WriteResponse[]>
+  async writeBatch(records: readonly T[], options: types.BatchOptions = {}): Promise<types.BatchItem[]> {
     const items = records.map((data) => ({ data, type: options.type }))
     const body = jsonText({ records: items, atomic: options.atomic })
     const call = changeCall(`${this.#writePath}/records/batch`, body, options)
-    const { results } = await this.#transport.json<{ results: (Bare<WriteResponse> | BatchFailure)[] }>(call)
+    const { results } = await this.#transport.json<{
+      results: (Bare<types.WriteResponse> | types.BatchFailure)[]
+    }>(call)
     return results.map((item) => ('error' in item ? item : dated(item)))
   }
 
@@ -120,18 +98,18 @@ export class CollectionHandle<T = Record<string, unknown>> {
    * as deleted.
    * @throws NotFoundError if there is no such record
    */
-  async get(contentHash: string, options: CallOptions = {}): Promise<RecordView<T>> {
+  async get(contentHash: string, options: types.CallOptions = {}): Promise<types.RecordView<T>> {
     const path = `${this.#readPath}/records/${pathSegment(contentHash)}`
     return withData(await this.#transport.json<BareRecord<T | null>>(readCall(path, options)))
   }
 
   /** The most recent records, newest first, without deleted ones. */
-  latest(limit = 20, options: CallOptions = {}): Promise<SaqlQueryResult<T>> {
+  latest(limit = 20, options: types.CallOptions = {}): Promise<types.SaqlQueryResult<T>> {
     return this.query({ type: 'latest', limit }, options)
   }
 
   /** One page of a query. */
-  async query(body: QueryBody<T>, options: CallOptions = {}): Promise<SaqlQueryResult<T>> {
+  async query(body: types.QueryBody<T>, options: types.CallOptions = {}): Promise<types.SaqlQueryResult<T>> {
     const {
       records = [],
       next_cursor = null,
@@ -153,9 +131,9 @@ export class CollectionHandle<T = Record<string, unknown>> {
 
   /** All records of a query, fetched page by page; `limit` is the size of a page. */
   async *queryAll(
-    body: PagedQueryBody<T>,
+    body: types.PagedQueryBody<T>,
     options: QueryAllOptions = {},
-  ): AsyncGenerator<NucleotideRecord<T>, void> {
+  ): AsyncGenerator<types.NucleotideRecord<T>, void> {
     const warned = new Set<string>()
     const read = (cursor?: string) => this.query(cursor === undefined ? body : { ...body, cursor }, options)
     for await (const { warnings = [], records } of pagesOf(read)) {
@@ -172,7 +150,7 @@ export class CollectionHandle<T = Record<string, unknown>> {
    * `verifyAsOf` checks the checkpoint.
    * @param ts Unix milliseconds, an HLC or ISO 8601 text, or a Date
    */
-  async asOf(ts: Moment, options: AsOfOptions = {}): Promise<AsOfResponse<T>> {
+  async asOf(ts: types.Moment, options: AsOfOptions = {}): Promise<types.AsOfResponse<T>> {
     const { limit, cursor } = options
     const answer = await this.#transport.json<BareAsOf<T>>(
       readCall('/v1/strand/as-of', options, { ts: momentText(ts), agent: this.name, limit, cursor }),
@@ -181,33 +159,33 @@ export class CollectionHandle<T = Record<string, unknown>> {
   }
 
   /** The head of the strand. */
-  async head(options: CallOptions = {}): Promise<ChainHeadResponse> {
+  async head(options: types.CallOptions = {}): Promise<types.ChainHeadResponse> {
     const call = readCall(`${this.#readPath}/head`, options)
-    return dated(await this.#transport.json<Bare<ChainHeadResponse>>(call))
+    return dated(await this.#transport.json<Bare<types.ChainHeadResponse>>(call))
   }
 
   /** The state of the agent. */
-  async status(options: CallOptions = {}): Promise<AgentStatusResponse> {
+  async status(options: types.CallOptions = {}): Promise<types.AgentStatusResponse> {
     const call = readCall(`${this.#readPath}/status`, options)
-    return dated(await this.#transport.json<Bare<AgentStatusResponse>>(call))
+    return dated(await this.#transport.json<Bare<types.AgentStatusResponse>>(call))
   }
 
   /**
    * Deletes a record softly: it stays in the strand. The agent's zone decides whether immediately or by a
    * proposal. Errors: `already_deleted` (409), `zone_immutable` (403).
    */
-  deleteRecord(contentHash: string, options: ChangeOptions = {}): Promise<MutationResponse> {
+  deleteRecord(contentHash: string, options: types.ChangeOptions = {}): Promise<types.MutationResponse> {
     const path = `${this.#readPath}/records/${pathSegment(contentHash)}`
     return this.#transport.json({ ...changeCall(path, undefined, options), method: 'DELETE' })
   }
 
   /** Alias of `restoreRecord`. */
-  restore(contentHash: string, options: ChangeOptions = {}): Promise<MutationResponse> {
+  restore(contentHash: string, options: types.ChangeOptions = {}): Promise<types.MutationResponse> {
     return this.restoreRecord(contentHash, options)
   }
 
   /** Undoes a deletion. Errors: `not_deleted` (409), `zone_immutable` (403). */
-  restoreRecord(contentHash: string, options: ChangeOptions = {}): Promise<MutationResponse> {
+  restoreRecord(contentHash: string, options: types.ChangeOptions = {}): Promise<types.MutationResponse> {
     const path = `${this.#readPath}/records/${pathSegment(contentHash)}/restore`
     return this.#transport.json(changeCall(path, undefined, options))
   }
@@ -216,7 +194,7 @@ export class CollectionHandle<T = Record<string, unknown>> {
    * Permanently erases the body of a record; the chain, signatures and proofs stay valid. Errors:
    * `already_erased` (409), `zone_immutable` (403).
    */
-  eraseRecord(contentHash: string, options: ChangeOptions = {}): Promise<MutationResponse> {
+  eraseRecord(contentHash: string, options: types.ChangeOptions = {}): Promise<types.MutationResponse> {
     const path = `${this.#readPath}/records/${pathSegment(contentHash)}/erase`
     return this.#transport.json(changeCall(path, undefined, options))
   }
@@ -225,7 +203,7 @@ export class CollectionHandle<T = Record<string, unknown>> {
    * The row policies of the agent: what users' tokens may do with its records. Needs the scope
    * `agents:admin`.
    */
-  policies(options: CallOptions = {}): Promise<PoliciesShown> {
+  policies(options: types.CallOptions = {}): Promise<types.PoliciesShown> {
     return this.#transport.json(readCall(`${this.#readPath}/policies`, options))
   }
 
@@ -234,15 +212,18 @@ export class CollectionHandle<T = Record<string, unknown>> {
    * has warnings about policies that are probably mistakes. Errors: `proposal_open` (409)
    */
   async setPolicies(
-    policies: readonly RowPolicy[],
-    options: ChangeOptions = {},
-  ): Promise<PoliciesReplaced | PoliciesProposed> {
+    policies: readonly types.RowPolicy[],
+    options: types.ChangeOptions = {},
+  ): Promise<types.PoliciesReplaced | types.PoliciesProposed> {
     const body = jsonText({ policies })
     return this.#transport.json({ ...changeCall(`${this.#readPath}/policies`, body, options), method: 'PUT' })
   }
 
   /** Changes the agent's zone; the current zone decides whether immediately or by a proposal. */
-  async setZone(zone: Zone, options: ChangeOptions = {}): Promise<ZoneChanged | Proposed> {
+  async setZone(
+    zone: types.Zone,
+    options: types.ChangeOptions = {},
+  ): Promise<types.ZoneChanged | types.Proposed> {
     const body = jsonText({ zone })
     return this.#transport.json({ ...changeCall(`${this.#readPath}/zone`, body, options), method: 'PUT' })
   }
@@ -254,15 +235,19 @@ export class CollectionHandle<T = Record<string, unknown>> {
    */
   async rotateKey(
     seedHex?: string,
-    { reason, ...options }: ChangeOptions & { reason?: 'compromise' | undefined } = {},
-  ): Promise<KeyRotated | Proposed> {
+    { reason, ...options }: types.ChangeOptions & { reason?: 'compromise' | undefined } = {},
+  ): Promise<types.KeyRotated | types.Proposed> {
     const body = jsonText({ seed_hex: seedHex, reason })
     return this.#transport.json(changeCall(`${this.#readPath}/rotate-key`, body, options))
   }
 }
 
 /** A GET of a path. */
-export function readCall(path: string, options: CallOptions, query: Record<string, QueryValue> = {}): Call {
+export function readCall(
+  path: string,
+  options: types.CallOptions,
+  query: Record<string, QueryValue> = {},
+): Call {
   return { method: 'GET', path, query, repeatable: true, signal: options.signal }
 }
 
@@ -282,7 +267,7 @@ export async function* pagesOf<Page extends { next_cursor?: string | null }>(
 }
 
 /** A POST that is safe to repeat because of its idempotency key. */
-export function changeCall(path: string, body: string | undefined, options: WriteOptions): Call {
+export function changeCall(path: string, body: string | undefined, options: types.WriteOptions): Call {
   const call: Call = {
     method: 'POST',
     path,
@@ -297,19 +282,19 @@ export function changeCall(path: string, body: string | undefined, options: Writ
 }
 
 /** An answer before this client adds `timestamp`. */
-export type Bare<A extends Dated> = Omit<A, 'timestamp'>
+export type Bare<A extends types.Dated> = Omit<A, 'timestamp'>
 
 /** Adds `timestamp` to an answer. */
-export function dated<A extends { timestamp_ms: number }>(answer: A): A & Dated {
+export function dated<A extends { timestamp_ms: number }>(answer: A): A & types.Dated {
   return { ...answer, timestamp: new Date(answer.timestamp_ms) }
 }
 
-function withData<P>(record: BareRecord<P>): BareRecord<P> & Dated & { data: P } {
+function withData<P>(record: BareRecord<P>): BareRecord<P> & types.Dated & { data: P } {
   return dated({ ...record, data: record.payload })
 }
 
 /** Formats a moment as a query parameter. @throws TypeError for an invalid date or number */
-export function momentText(moment: Moment): string {
+export function momentText(moment: types.Moment): string {
   if (typeof moment !== 'string' && !Number.isFinite(Number(moment)))
     throw new TypeError(`Expected a valid moment, got ${String(moment)}`)
   return moment instanceof Date ? moment.toISOString() : String(moment)

@@ -19,24 +19,7 @@ import {
 import { warnOnce } from './pacing.js'
 import { ProposalsClient } from './proposals.js'
 import type { LoggedIn } from './auth-types.js'
-import type {
-  AgentListResponse,
-  AgentCreated,
-  AgentStatusPage,
-  AgentStatusResponse,
-  CallOptions,
-  ChangeOptions,
-  ConsistencyProof,
-  FoundRecord,
-  IngestSummary,
-  MetricValues,
-  InclusionProof,
-  ServerInfo,
-  StreamTicket,
-  WhoAmI,
-  WriteResponse,
-  Zone,
-} from './types.js'
+import type * as types from './types.js'
 import type { ExportSource } from './text-lines.js'
 import { type VerifyOptions, type VerifyResult, verifyExport } from './verify-export.js'
 import { jsonText } from './json-text.js'
@@ -78,12 +61,12 @@ export interface ServiceClientOptions {
 }
 
 /** The zone of a new agent, and the options of every change. */
-export interface CreateAgentOptions extends ChangeOptions {
-  zone: Zone
+export interface CreateAgentOptions extends types.ChangeOptions {
+  zone: types.Zone
 }
 
 /** Options of listAgents. */
-export interface ListAgentsOptions extends CallOptions {
+export interface ListAgentsOptions extends types.CallOptions {
   /** Stop after this many names; all by default. */
   limit?: number | undefined
   /** Only names that begin with this text. */
@@ -101,13 +84,13 @@ export interface AgentStatusesOptions extends Omit<ListAgentsOptions, 'limit'> {
 }
 
 /** Options of metrics. */
-export interface MetricsOptions extends CallOptions {
+export interface MetricsOptions extends types.CallOptions {
   /** Only metrics of these names, at most 64; unknown names are ignored. */
   names?: readonly string[] | undefined
 }
 
 /** Options of an export. */
-export interface ExportOptions extends CallOptions {
+export interface ExportOptions extends types.CallOptions {
   /** The agent; the default agent if absent. */
   agent?: string | undefined
   /** First record; the genesis record, 0, by default. */
@@ -116,7 +99,9 @@ export interface ExportOptions extends CallOptions {
   toSeq?: number | undefined
 }
 
-type BareStatusPage = Omit<AgentStatusPage, 'statuses'> & { statuses: Bare<AgentStatusResponse>[] }
+type BareStatusPage = Omit<types.AgentStatusPage, 'statuses'> & {
+  statuses: Bare<types.AgentStatusResponse>[]
+}
 
 const TIMEOUT_MS = 30_000
 const AUTH_PREFIX = '/v1/auth'
@@ -185,7 +170,7 @@ export class ServiceClient {
   }
 
   /** Whether the service responds; one attempt at each address, never throws. */
-  async ping(options: CallOptions = {}): Promise<boolean> {
+  async ping(options: types.CallOptions = {}): Promise<boolean> {
     try {
       await this.#transport.text({ ...readCall('/healthz', options), repeatable: 'elsewhere' })
       return true
@@ -197,7 +182,7 @@ export class ServiceClient {
   /**
    * The principal and the scopes of this client's credential. Errors: 401 `unauthorized` without a credential
    */
-  whoAmI(options: CallOptions = {}): Promise<WhoAmI> {
+  whoAmI(options: types.CallOptions = {}): Promise<types.WhoAmI> {
     return this.#transport.json(readCall('/v1/whoami', options))
   }
 
@@ -205,12 +190,12 @@ export class ServiceClient {
    * Version, settings and state of the server, without secrets. The values are reported by the server and not
    * proven. Needs the scope `admin:*`.
    */
-  server(options: CallOptions = {}): Promise<ServerInfo> {
+  server(options: types.CallOptions = {}): Promise<types.ServerInfo> {
     return this.#transport.json(readCall('/v1/server', options))
   }
 
   /** The metrics of the server, the same as in `/metrics` for Prometheus. Needs the scope `admin:*`. */
-  metrics(options: MetricsOptions = {}): Promise<MetricValues> {
+  metrics(options: MetricsOptions = {}): Promise<types.MetricValues> {
     return this.#transport.json(readCall('/v1/metrics', options, { names: options.names?.join(',') }))
   }
 
@@ -252,22 +237,22 @@ export class ServiceClient {
   async createAgent(
     name: string,
     seedHex: string | undefined,
-    zone: Zone | CreateAgentOptions,
-  ): Promise<AgentCreated> {
+    zone: types.Zone | CreateAgentOptions,
+  ): Promise<types.AgentCreated> {
     const options = typeof zone === 'string' ? { zone } : zone
     const body = jsonText({ name, zone: options.zone, seed_hex: seedHex })
     return this.#transport.json(changeCall('/v1/agents', body, options))
   }
 
   /** Names of all agents or the first `limit`, fetched page by page; `total` is the number of all. */
-  async listAgents(options: ListAgentsOptions = {}): Promise<AgentListResponse> {
+  async listAgents(options: ListAgentsOptions = {}): Promise<types.AgentListResponse> {
     const wanted = options.limit ?? Infinity
     const agents: string[] = []
     let total = 0
     const read = (cursor?: string) => {
       const limit = Math.min(LIST_PAGE_NAMES, wanted - agents.length)
       const query = { limit, cursor, prefix: options.prefix, contains: options.contains }
-      return this.#transport.json<AgentListResponse & { next_cursor?: string | null }>(
+      return this.#transport.json<types.AgentListResponse & { next_cursor?: string | null }>(
         readCall('/v1/agents', options, query),
       )
     }
@@ -283,7 +268,7 @@ export class ServiceClient {
    * One page of agents with their status, as reported by the service: only an export proves a count or a
    * head. A page can be shorter than `limit` and still have a `next_cursor`.
    */
-  async agentStatuses(options: AgentStatusesOptions = {}): Promise<AgentStatusPage> {
+  async agentStatuses(options: AgentStatusesOptions = {}): Promise<types.AgentStatusPage> {
     const { prefix, contains, cursor, limit } = options
     const page = await this.#transport.json<BareStatusPage>(
       readCall('/v1/agents', options, { include: 'status', prefix, contains, cursor, limit }),
@@ -295,19 +280,25 @@ export class ServiceClient {
    * The records of all agents that the credential may read and whose hash begins with the digits, newest
    * first: the whole hash, bare hex or with `sha256:`, or its first 8 or more digits. Errors: NotFoundError.
    */
-  async findRecords(hash: string, options: CallOptions = {}): Promise<FoundRecord[]> {
+  async findRecords(hash: string, options: types.CallOptions = {}): Promise<types.FoundRecord[]> {
     const path = `/v1/records/${pathSegment(hash)}`
-    const { records } = await this.#transport.json<{ records: Bare<FoundRecord>[] }>(readCall(path, options))
+    const { records } = await this.#transport.json<{ records: Bare<types.FoundRecord>[] }>(
+      readCall(path, options),
+    )
     return records.map((record) => dated(record))
   }
 
   /** Appends one record through the ingest route. */
-  ingest(agent: string, data: object, options: ChangeOptions = {}): Promise<WriteResponse> {
+  ingest(agent: string, data: object, options: types.ChangeOptions = {}): Promise<types.WriteResponse> {
     return ingestOne(this.#transport, agent, { data, options })
   }
 
   /** Appends many records through the ingest route, in the order of the source. */
-  ingestMany(agent: string, source: RecordSource, options: IngestManyOptions = {}): Promise<IngestSummary> {
+  ingestMany(
+    agent: string,
+    source: RecordSource,
+    options: IngestManyOptions = {},
+  ): Promise<types.IngestSummary> {
     return ingestMany(this.#transport, agent, { source, options })
   }
 
@@ -343,7 +334,7 @@ export class ServiceClient {
    * parameter. It also admits reconnections from the same address. Subscriptions of this client need no
    * ticket.
    */
-  streamTicket(options: CallOptions = {}): Promise<StreamTicket> {
+  streamTicket(options: types.CallOptions = {}): Promise<types.StreamTicket> {
     return this.#transport.json({ ...readCall('/v1/stream/tickets', options), method: 'POST' })
   }
 
@@ -372,7 +363,7 @@ export class ServiceClient {
   }
 
   /** The checkpoint of an agent, a C2SP tlog-checkpoint signed note. */
-  checkpoint(agent: string = this.#defaultAgent, options: CallOptions = {}): Promise<string> {
+  checkpoint(agent: string = this.#defaultAgent, options: types.CallOptions = {}): Promise<string> {
     return this.#transport.text({
       ...readCall('/v1/strand/checkpoint', options, { agent }),
       headers: { accept: 'text/plain' },
@@ -380,7 +371,7 @@ export class ServiceClient {
   }
 
   /** Proof that a record is in the strand of an agent (RFC 6962 inclusion proof). */
-  proof(agent: string, hash: string, options: CallOptions = {}): Promise<InclusionProof> {
+  proof(agent: string, hash: string, options: types.CallOptions = {}): Promise<types.InclusionProof> {
     return this.#transport.json(readCall('/v1/strand/proof', options, { agent, hash }))
   }
 
@@ -388,7 +379,11 @@ export class ServiceClient {
    * Proof that the strand of an agent has only grown since it had `from` records; `verifyConsistency` checks
    * it.
    */
-  consistency(agent: string, from: number, options: ConsistencyOptions = {}): Promise<ConsistencyProof> {
+  consistency(
+    agent: string,
+    from: number,
+    options: ConsistencyOptions = {},
+  ): Promise<types.ConsistencyProof> {
     return this.#transport.json(readCall('/v1/strand/consistency', options, { agent, from, to: options.to }))
   }
 }

@@ -5,7 +5,7 @@
  */
 
 /** Texts by name in one of the browser's storages. */
-export interface TextStore {
+interface TextStore {
   read(name: string): string | undefined
   /** @param text undefined removes it */
   write(name: string, text: string | undefined): void

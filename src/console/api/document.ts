@@ -71,7 +71,7 @@ export interface ApiDocument {
 
 const methods = ['get', 'post', 'put', 'patch', 'delete'] as const
 
-export type Method = (typeof methods)[number]
+type Method = (typeof methods)[number]
 
 /** An operation with resolved references. */
 export interface Operation extends Omit<DocumentedOperation, 'parameters' | 'responses'> {

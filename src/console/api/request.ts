@@ -3,7 +3,7 @@ import type { ExampleAgent } from './context.js'
 import type { Operation } from './document.js'
 
 /** An example body of the document. */
-export interface BodyChoice {
+interface BodyChoice {
   label: string
   mediaType: string
   text: string

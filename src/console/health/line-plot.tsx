@@ -66,7 +66,7 @@ function useSystemIsDark(): boolean {
 }
 
 /** The number of line styles. They differ in dashes as well as colours, for colour-blind users. */
-export const LINE_STYLES = 5
+const LINE_STYLES = 5
 
 const HEIGHT = 130
 const DASHES = [[], [6, 4], [2, 3], [10, 4], [10, 3, 2, 3]]
@@ -91,7 +91,7 @@ interface LineLabels {
  * A line chart of the last five minutes, drawn by uPlot, which never parses HTML and so complies with the
  * page's policy.
  */
-export class LineChart {
+class LineChart {
   readonly #plot: uPlot
   readonly #labels: readonly string[]
   readonly #resizing: ResizeObserver

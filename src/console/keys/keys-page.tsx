@@ -211,7 +211,7 @@ function found(keys: readonly ApiKey[], search: string): readonly ApiKey[] {
 const NAMES_SHOWN = 5
 
 /** A dialog that deletes a key, after listing the consequences. */
-export function DeleteKey(props: { session: SignedIn; apiKey: ApiKey; done: () => void; close: () => void }) {
+function DeleteKey(props: { session: SignedIn; apiKey: ApiKey; done: () => void; close: () => void }) {
   const { session, apiKey, done, close } = props
   const { key_id: id, name } = apiKey
   const heading = (

@@ -10,7 +10,7 @@ import { logAgent } from '../parts/labels.js'
 import { persistentStore } from '../storage.js'
 
 /** The log of a server as this browser has last seen it. */
-export interface WitnessState {
+interface WitnessState {
   /** The strand of the log, which identifies the server; 64 hex digits. */
   strand: string
   /** The key that has signed `checkpoint`; 64 hex digits. */
@@ -42,7 +42,7 @@ const STORE_KEY = 'witnessed'
  * Loads the stored state; undefined if there is none or it is malformed, because a user can change the
  * storage.
  */
-export function loadWitness(): WitnessState | undefined {
+function loadWitness(): WitnessState | undefined {
   const value = valueOfJson(persistentStore.read(STORE_KEY))
   return isWitnessed(value) ? value : undefined
 }

@@ -146,7 +146,7 @@ export async function seqsOfSpan(
   return from === undefined || to === undefined ? undefined : { from, to }
 }
 
-export interface EventDescription {
+interface EventDescription {
   event: string
   /** The API key or the agent that the event is about; empty if there is none. */
   about: string

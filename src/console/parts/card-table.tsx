@@ -125,7 +125,7 @@ export function SortHeading(props: {
 }
 
 /** The same choice as a field, for a narrow page, which does not show the headings. */
-export function SortChoice<Row>({ sorting }: { sorting: Sorting<Row> }) {
+function SortChoice<Row>({ sorting }: { sorting: Sorting<Row> }) {
   const { keys, sort, set } = sorting
   const options = Object.keys(keys).flatMap((column) => [
     [`+${column}`, `${column} ↑`],

@@ -14,7 +14,7 @@ export interface Confirmation {
   what: string
 }
 
-export interface ConfirmedChange<Applied> {
+interface ConfirmedChange<Applied> {
   title: string
   /** The heading of the dialog; the title by default. */
   heading?: ComponentChildren

@@ -6,7 +6,7 @@ import { explain } from './explain.js'
 type Sample = MetricValues['metrics'][number]['samples'][number]
 
 /** The metrics that the console reads (docs/MONITORING.md). */
-export const metricNames = [
+const metricNames = [
   'strandfast_records_total',
   'strandfast_commits_total',
   'strandfast_commit_seconds_total',
@@ -101,7 +101,7 @@ export const RETENTION_MS = 300_000
 /**
  * Reads a server's metrics every two seconds while a screen shows them. Readings are in order, oldest first.
  */
-export class MetricsWatch {
+class MetricsWatch {
   readonly readings = signal<readonly MetricsReading[]>([])
   readonly problem = signal<string | undefined>(undefined)
   readonly #service: ServiceClient

@@ -86,7 +86,7 @@ export function Conditions({ all }: { all: Policy['conditions'] }) {
 }
 
 /** A line of a diff: removed, added or unchanged. */
-export interface DiffRow {
+interface DiffRow {
   sign: '−' | '+' | ' '
   text: string
   more: ComponentChildren

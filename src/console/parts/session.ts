@@ -31,7 +31,7 @@ const ID = 'session'
 const INPUT = 'input'
 
 /** After this time without input in any tab, the console signs out. */
-export const IDLE_MINUTES = 30
+const IDLE_MINUTES = 30
 const IDLE_NOTICE = `Signed out after ${IDLE_MINUTES} minutes of inactivity`
 const CHECK_MS = 15_000
 /** The time in which another tab answers. */

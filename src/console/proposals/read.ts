@@ -61,7 +61,7 @@ export function proposalOrigin(id: string): { agent: string; seq: number } {
   return { agent, seq: Number(seq) }
 }
 
-export interface SignedStep {
+interface SignedStep {
   seq: number
   ms: number
   text: string

@@ -110,7 +110,7 @@ function InsecureNotice({ accepted }: { accepted: { value: boolean } }) {
 }
 
 /** The state of the server, and its version. */
-export function ServerLine() {
+function ServerLine() {
   const state = serverState.value
   const version = document.querySelector<HTMLMetaElement>('meta[name="version"]')?.content ?? ''
   const texts = {

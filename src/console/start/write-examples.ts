@@ -1,5 +1,5 @@
 /** An example of how a program writes a record. */
-export interface WriteExample {
+interface WriteExample {
   name: string
   text: string
 }

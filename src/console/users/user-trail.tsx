@@ -123,7 +123,7 @@ interface Verifying {
  * Proves listed records one after another, and checks that each matches its row in the list.
  * @throws errors of the service; the signal's reason
  */
-export async function verifyRows({ service, agent, rows, signal, onProgress }: Verifying): Promise<Verdict> {
+async function verifyRows({ service, agent, rows, signal, onProgress }: Verifying): Promise<Verdict> {
   const handle = service.agent(agent)
   const { strand } = await handle.status({ signal })
   let publicKey = ''

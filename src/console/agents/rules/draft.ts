@@ -21,7 +21,7 @@ export interface RuleDraft {
 }
 
 /** Parsed rules, or the fault of the input. */
-export type ReadRules = { policies: Policy[] } | { fault: string }
+type ReadRules = { policies: Policy[] } | { fault: string }
 
 /** Rules during editing, as rows and as text. A change of one updates the other. */
 export interface EditedRules {

@@ -166,7 +166,7 @@ function Remarks(props: {
 }
 
 /** Says that proposed rules are not in force yet, and when they will be. */
-export function PendingRules({ pending }: { pending: NonNullable<PoliciesShown['pending']> }) {
+function PendingRules({ pending }: { pending: NonNullable<PoliciesShown['pending']> }) {
   const { proposal_id: id, effective_at_ms: atMs } = pending
   return (
     <p class="notice warn">

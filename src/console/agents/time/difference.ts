@@ -40,7 +40,7 @@ export interface Difference {
 }
 
 /** The most changes of a kind that are shown. */
-export const SHOWN_CHANGES = 100
+const SHOWN_CHANGES = 100
 
 /** The parameters of a comparison; `from` is the earlier moment. */
 export interface Between {

@@ -18,7 +18,7 @@ import { fails, holds, type Verdict } from '../../parts/result.js'
 export const LISTED_RECORDS = 50
 
 /** The parameters of a moment: the time at which record `seq` was the last of the strand. */
-export interface MomentRequest {
+interface MomentRequest {
   service: ServiceClient
   agent: string
   strand: string

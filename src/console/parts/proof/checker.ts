@@ -6,7 +6,7 @@ export interface Checked {
   checkpoint: string | undefined
 }
 
-export interface CheckRequest {
+interface CheckRequest {
   stream: ReadableStream<Uint8Array>
   options: CheckOptions
   onProgress: (records: number) => void

@@ -19,9 +19,9 @@ export interface Step {
 }
 
 /** Receives the steps of a proof as they are computed. */
-export type OnStep = (step: Step) => void
+type OnStep = (step: Step) => void
 
-export interface ProofMaterial {
+interface ProofMaterial {
   agent: string
   seq: number
   strand: string

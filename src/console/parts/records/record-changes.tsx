@@ -93,14 +93,14 @@ function obstacleText({ row: { type, state }, status: { zone } }: ChangedRecord)
 export type RecordAction = 'delete' | 'restore' | 'erase'
 
 /** The texts of each change: the title, the button, and the result. */
-export const actionWords: Record<RecordAction, { title: string; button: string; done: string }> = {
+const actionWords: Record<RecordAction, { title: string; button: string; done: string }> = {
   delete: { title: 'Delete', button: 'Delete record', done: 'The record is deleted' },
   restore: { title: 'Restore', button: 'Restore record', done: 'The record is active again' },
   erase: { title: 'Erase', button: 'Erase permanently', done: 'The body is erased' },
 }
 
 /** The consequences of a change. @param bodyText the size of the body, as text */
-export function recordConsequences(action: RecordAction, bodyText: string): ChangeConsequences {
+function recordConsequences(action: RecordAction, bodyText: string): ChangeConsequences {
   if (action === 'erase') return ofErasing(bodyText)
   if (action === 'restore')
     return {
@@ -137,14 +137,14 @@ function ofErasing(bodyText: string): ChangeConsequences {
   }
 }
 
-export interface ChangedRecord {
+interface ChangedRecord {
   status: AgentStatusResponse
   row: RecordRow
   record: ReadRecord
 }
 
 /** A dialog that confirms the change of a record, after listing its consequences. */
-export function ChangeDialog(props: {
+function ChangeDialog(props: {
   service: ServiceClient
   about: ChangedRecord
   action: RecordAction

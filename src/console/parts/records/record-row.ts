@@ -31,7 +31,7 @@ export interface RecordRow {
 }
 
 /** A range of records from an export. */
-export interface StrandPart {
+interface StrandPart {
   rows: RecordRow[]
   /** The current key at the first record. */
   publicKey: string

@@ -4,7 +4,7 @@ import { here } from '../../storage.js'
  * The streams that all tabs of a browser have open together. By HTTP/1.1, a browser opens six connections to a
  * server for all its tabs; if streams take them all, no page loads and no request of any tab is sent.
  */
-export const STREAMS_OF_BROWSER_MAX = 3
+const STREAMS_OF_BROWSER_MAX = 3
 
 /** Why a stream has to close: its page is hidden, or newer streams of the browser take its place. */
 export type TurnEnd = 'hidden' | 'elsewhere'
