@@ -18,7 +18,7 @@ import {
   clusterUsage,
   onIdleDirectory,
   connectToDatabase,
-  logLine,
+  refuse,
   type SubcommandSettings,
 } from './cluster-settings.js'
 import { command, exitCodes } from './command.js'
@@ -57,27 +57,23 @@ async function acceptIn(
   const fault = isSeedOf(masterSeed, format)
     ? faultOf(directory, given)
     : 'The master seed is not the one of this data directory'
-  if (fault !== undefined) return refused(fault)
+  if (fault !== undefined) return refuse(fault)
   const session = await connectToDatabase(config)
   if (typeof session === 'number') return session
   try {
     if ((await readClusterFacts(session, rowKeyOf(masterSeed)))?.id !== format.cluster)
-      return refused(
+      return refuse(
         `The database does not hold the cluster ${format.cluster}, to which the data directory belongs`,
       )
     const file = knownEndPath(path, given.shard)
     const loss = await lossOrNone(session, { shard: given.shard, known: readKnownEnd(file) })
-    if (typeof loss === 'string') {
-      logLine(loss)
-      return exitCodes.foundWrong
-    }
-    if (loss.from !== given.from) return refused(`Expected --from ${loss.from}: ${describeLoss(loss)}`)
+    if (typeof loss === 'string') return refuse(loss, exitCodes.foundWrong)
+    if (loss.from !== given.from) return refuse(`Expected --from ${loss.from}: ${describeLoss(loss)}`)
     noteAcceptedLoss(path, recordOf(loss, cluster.node))
     replaceKnownEnd(file, loss.there)
   } catch (error) {
-    if (error instanceof DamagedKnownEnd) return refused(error.message)
-    logLine(`The loss was not accepted: ${describeDatabaseError(error)}`)
-    return exitCodes.foundWrong
+    if (error instanceof DamagedKnownEnd) return refuse(error.message)
+    return refuse(`The loss was not accepted: ${describeDatabaseError(error)}`, exitCodes.foundWrong)
   } finally {
     session.drop()
   }
@@ -121,9 +117,4 @@ function recordOf({ shard, from, known, there }: Loss, node: string) {
 /** @returns NaN if the text is not the number of a shard or segment */
 function parseNumber(text = ''): number {
   return /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN
-}
-
-function refused(detail: string): number {
-  logLine(detail)
-  return exitCodes.configuration
 }

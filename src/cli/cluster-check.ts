@@ -1,5 +1,5 @@
 import { hostUrls } from '../base/host-urls.js'
-import { exitCodes, showUsage } from './command.js'
+import { exitCodes, isHelp, showUsage } from './command.js'
 import { printable } from './printable.js'
 import { describeFaults } from '../settings/config.js'
 import { postgresFileFaults } from '../settings/tls-files.js'
@@ -15,7 +15,7 @@ The check takes some seconds and puts load on the database. It writes to tempora
  * @returns the exit code: 0 no check failed, 1 a check failed, 78 wrong usage
  */
 export async function clusterCheckCommand(args: string[]): Promise<number> {
-  if (args.includes('--help') || args.includes('-h')) return showUsage(USAGE, { help: true, fault: '' })
+  if (isHelp(args)) return showUsage(USAGE, { help: true, fault: '' })
   const [url, ...others] = args
   const urls = hostUrls(url ?? '')
   if (urls.length === 0 || others.length > 0)

@@ -5,7 +5,7 @@ import { rowKeyOf, fingerprintOf } from '../data/derived-keys.js'
 import { createCluster } from '../cluster/database/create.js'
 import { describeDatabaseError, UnfitServer } from '../cluster/database/database-errors.js'
 import { firstSegment } from '../../workers/store/replica/cluster-segment.js'
-import { clusterSettingsOf, clusterUsage, connectToDatabase, logLine } from './cluster-settings.js'
+import { clusterSettingsOf, clusterUsage, connectToDatabase, refuse } from './cluster-settings.js'
 import { command, exitCodes } from './command.js'
 import { parseShardCount } from './reshard.js'
 
@@ -47,8 +47,8 @@ async function initCluster({ shards }: { shards: number }): Promise<number> {
     await session.close()
   } catch (error) {
     session.drop()
-    logLine(`The cluster was not created: ${describeDatabaseError(error)}`)
-    return error instanceof UnfitServer ? exitCodes.configuration : exitCodes.foundWrong
+    const exitCode = error instanceof UnfitServer ? exitCodes.configuration : exitCodes.foundWrong
+    return refuse(`The cluster was not created: ${describeDatabaseError(error)}`, exitCode)
   }
   process.stdout.write(
     `Created the cluster ${id} with ${shards} shards; a server with the same settings joins it as a node\n`,

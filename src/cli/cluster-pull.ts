@@ -21,7 +21,7 @@ import { describeDatabaseError, isForeign } from '../cluster/database/database-e
 import { detachStore, pullStore } from '../../workers/store/replica/node-store.js'
 import { path } from '../settings/parsers.js'
 import { parseOnce, exitCodes } from './command.js'
-import { clusterSettingsOf, usageError, connectToDatabase, logLine } from './cluster-settings.js'
+import { clusterSettingsOf, usageError, connectToDatabase, refuse } from './cluster-settings.js'
 import { startProgress } from './progress.js'
 
 /**
@@ -50,16 +50,10 @@ export async function clusterPullCommand(args: string[]): Promise<number> {
   let isFilling = false
   try {
     const facts = await usableFacts(session, masterSeed)
-    if (typeof facts === 'string') {
-      logLine(facts)
-      return exitCodes.configuration
-    }
+    if (typeof facts === 'string') return refuse(facts)
     isTargetNew = makeDirectory(target)
     const name = nameWithin(target)
-    if (name !== undefined) {
-      logLine(`Expected ${target} to be absent or empty: it holds ${name}`)
-      return exitCodes.configuration
-    }
+    if (name !== undefined) return refuse(`Expected ${target} to be absent or empty: it holds ${name}`)
     isFilling = true
     const work = { pool, show: progress.show, signal: new AbortController().signal }
     const rows = { key: rowKeyOf(masterSeed), cluster: facts.id }
@@ -79,8 +73,8 @@ export async function clusterPullCommand(args: string[]): Promise<number> {
     return exitCodes.fine
   } catch (error) {
     progress.end()
-    logLine(`The pull failed and its files were removed: ${describeDatabaseError(error)}`)
-    return exitCodes.foundWrong
+    const reason = describeDatabaseError(error)
+    return refuse(`The pull failed and its files were removed: ${reason}`, exitCodes.foundWrong)
   } finally {
     if (isFilling && isTargetNew) rmSync(target, { recursive: true, force: true })
     else if (isFilling) discardFilled(target)

@@ -25,7 +25,7 @@ import {
   clusterUsage,
   onIdleDirectory,
   connectToDatabase,
-  logLine,
+  refuse,
   type SubcommandSettings,
 } from './cluster-settings.js'
 import { command, exitCodes } from './command.js'
@@ -52,19 +52,17 @@ export const clusterPushCommand = command({
 
 async function pushDirectory(directory: IdleDirectory, settings: SubcommandSettings): Promise<number> {
   const { path, format } = directory
-  if (!isSeedOf(settings.masterSeed, format)) {
-    logLine('The master seed is not the one of this data directory')
-    return exitCodes.configuration
-  }
+  if (!isSeedOf(settings.masterSeed, format))
+    return refuse('The master seed is not the one of this data directory')
   const session = await connectToDatabase(settings.config)
   if (typeof session === 'number') return session
   try {
     const found = await readClusterFacts(session, rowKeyOf(settings.masterSeed))
     const fault = faultOf(found, directory)
     if (fault !== undefined) {
-      logLine(fault)
+      const exitCode = refuse(fault, exitCodes.foundWrong)
       await session.close()
-      return exitCodes.foundWrong
+      return exitCode
     }
     if (found !== undefined) await removeUnfinished(session, found.id, rowKeyOf(settings.masterSeed))
     const id = found?.id ?? randomBytes(16).toString('hex')
@@ -77,12 +75,9 @@ async function pushDirectory(directory: IdleDirectory, settings: SubcommandSetti
     return exitCodes.fine
   } catch (error) {
     session.drop()
-    if (isForeign(error) || error instanceof UnfitServer) {
-      logLine(`The database cannot be used: ${error.message}`)
-      return exitCodes.configuration
-    }
-    logLine(`The push failed, run it again: ${describeDatabaseError(error)}`)
-    return exitCodes.foundWrong
+    if (isForeign(error) || error instanceof UnfitServer)
+      return refuse(`The database cannot be used: ${error.message}`)
+    return refuse(`The push failed, run it again: ${describeDatabaseError(error)}`, exitCodes.foundWrong)
   }
 }
 

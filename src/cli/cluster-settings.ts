@@ -1,7 +1,7 @@
 import type { Session } from '../cluster/database/session.js'
 import type { ClusterConfig } from '../settings/cluster.js'
 import { type Config, describeFaults, readProcessConfig } from '../settings/config.js'
-import { exitCodes, fail, showUsage } from './command.js'
+import { exitCodes, showUsage } from './command.js'
 import { printable } from './printable.js'
 import { type IdleDirectory, openIdleDirectory } from '../data/directory.js'
 import { rowKeyOf } from '../data/derived-keys.js'
@@ -34,8 +34,8 @@ export function clusterSettingsOf(given: Record<string, string> = {}): ClusterSe
   const { cluster, masterSeed } = config
   // With SERVICE_CLUSTER_URL, a master seed is mandatory.
   if (cluster !== undefined && masterSeed !== undefined) return { ok: true, config, cluster, masterSeed }
-  logLine('SERVICE_CLUSTER_URL is not set: set it to the database of the cluster')
-  return { ok: false, exitCode: exitCodes.configuration }
+  const exitCode = refuse('SERVICE_CLUSTER_URL is not set: set it to the database of the cluster')
+  return { ok: false, exitCode }
 }
 
 /** Locks the data directory of a stopped server and runs `work` on it. @returns the exit code */
@@ -46,7 +46,7 @@ export async function onIdleDirectory(
   const settings = clusterSettingsOf(dataDir === undefined ? {} : { SERVICE_DATA_DIR: dataDir })
   if (!settings.ok) return settings.exitCode
   const opening = openIdleDirectory(settings.config.dataDir)
-  if (!opening.ok) return fail(printable(opening.detail), exitCodes.configuration)
+  if (!opening.ok) return refuse(opening.detail)
   try {
     return await work(opening.directory, settings)
   } finally {
@@ -68,10 +68,8 @@ export async function connectToDatabase(
   const reached = await (purpose === 'read'
     ? connectToRead(cluster.urls)
     : connectDatabase({ ...cluster, environment }))
-  if (!reached.ok) {
-    logLine(reached.detail)
-    return reached.because === 'away' ? exitCodes.tryAgain : exitCodes.configuration
-  }
+  if (!reached.ok)
+    return refuse(reached.detail, reached.because === 'away' ? exitCodes.tryAgain : exitCodes.configuration)
   for (const warning of reached.warnings) logLine(`warning: ${warning}`)
   return reached.session
 }
@@ -89,6 +87,12 @@ export function usageError(fault: string): number {
 /** Prints a line on standard error. */
 export function logLine(line: string): void {
   process.stderr.write(`${printable(line)}\n`)
+}
+
+/** Prints why a subcommand ends. @returns the exit code */
+export function refuse(detail: string, exitCode: number = exitCodes.configuration): number {
+  logLine(detail)
+  return exitCode
 }
 
 /** The cluster at the start of a server, or why the server cannot start. */

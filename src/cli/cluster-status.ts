@@ -22,7 +22,7 @@ import { examineTables, type TableFaults } from '../cluster/database/tables.js'
 import { readClusterStatus, type ShardLogStatus, type ClusterStatus } from '../cluster/database/status.js'
 import { describeDatabaseError, UnverifiedRow } from '../cluster/database/database-errors.js'
 import { decodeHeader } from '../../workers/store/replica/cluster-segment.js'
-import { clusterSettingsOf, clusterUsage, logLine } from './cluster-settings.js'
+import { clusterSettingsOf, clusterUsage, refuse } from './cluster-settings.js'
 import { command, exitCodes } from './command.js'
 import { printable } from './printable.js'
 
@@ -51,10 +51,8 @@ async function showStatus(): Promise<number> {
     tables = await examineTables(session, clusterTables)
     const key = rowKeyOf(settings.masterSeed)
     const facts = await readClusterFacts(session, key)
-    if (facts === undefined) {
-      logLine('The database holds no cluster: create one with strandfast cluster init or cluster push')
-      return exitCodes.configuration
-    }
+    if (facts === undefined)
+      return refuse('The database holds no cluster: create one with strandfast cluster init or cluster push')
     return await show(session, {
       facts,
       tables,
@@ -70,8 +68,8 @@ async function showStatus(): Promise<number> {
       for (const fault of wrong) process.stdout.write(`PROBLEM    The database of the cluster: ${fault}\n`)
       return exitCodes.foundWrong
     }
-    logLine(`The database of the cluster cannot be used: ${describeDatabaseError(error)}`)
-    return exitCodes.tryAgain
+    const reason = describeDatabaseError(error)
+    return refuse(`The database of the cluster cannot be used: ${reason}`, exitCodes.tryAgain)
   } finally {
     session?.drop()
   }

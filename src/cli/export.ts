@@ -49,7 +49,6 @@ export const exportCommand = command({
     for (const [name, seq = '0'] of Object.entries({ 'from-seq': fromSeq, 'to-seq': toSeq }))
       if (!/^(0|[1-9]\d{0,14})$/.test(seq)) return `Expected --${name} to be a record number`
     const server = serversOf(values)
-    if (typeof server === 'string') return server
     const query = Object.entries({ agent, from_seq: fromSeq, to_seq: toSeq })
     const given = query.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]))
     const path = given.length === 0 ? '' : `?${new URLSearchParams(given).toString()}`

@@ -59,9 +59,8 @@ export const importCommand = command({
     const seedHex = seed?.toString('utf8').trim()
     if (seedHex !== undefined && !/^[0-9a-f]{64}$/i.test(seedHex))
       return 'Expected --seed-file to hold a seed of 64 hex digits'
-    const server = serverOf(values)
-    if (typeof server === 'string') return server
-    return { files, url: `${server.url}/v1/strand/import`, key: server.key, seed: seedHex, hold }
+    const { url, key } = serverOf(values)
+    return { files, url: `${url}/v1/strand/import`, key, seed: seedHex, hold }
   },
   run: (request) => interruptible((signal) => sendAll(request, signal)),
 })

@@ -24,9 +24,7 @@ export const keysRotateCommand = command({
   action: 'rotate',
   options: { organism: { type: 'string' }, ...serverOptions },
   read({ organism, ...values }) {
-    const server = serverOf(values)
-    if (typeof server === 'string') return server
-    const { url, key } = server
+    const { url, key } = serverOf(values)
     if (key === undefined)
       return "Expected --api-key or SERVICE_ROOT_API_KEY, or --data-dir on the server's machine"
     return { url, key, organism }

@@ -62,7 +62,6 @@ export const queryCommand = command({
     if (typeof wrong === 'string')
       return `Expected --where to be a condition such as 'celsius>20' (${CONDITION_OPERATORS}; quote a text that begins with an operator as "…"), got ${printable(wrong)}`
     const server = serversOf(values)
-    if (typeof server === 'string') return server
     const limit = Number(values.limit)
     const conditions = where.filter((condition): condition is WhereCondition => typeof condition !== 'string')
     const body = bodyOf({ ...values, limit, where: conditions })

@@ -109,10 +109,7 @@ function commandOf(call: ServerCall, usage: string): (args: string[]) => Promise
         return `Expected ${[call.word, ...names].join(' ').trim() || 'no operand'}`
       const fault = call.check?.(values)
       if (fault !== undefined) return fault
-      const server = serversOf(values)
-      return typeof server === 'string'
-        ? server
-        : { ...server, values, operands, format: formatOf(values.format) }
+      return { ...serversOf(values), values, operands, format: formatOf(values.format) }
     },
     run: (request) => answerAndPrint(call, request),
   })

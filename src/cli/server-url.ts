@@ -66,61 +66,59 @@ const wildcardHost = [
  * The server address and API key of a command: from --url and --api-key, otherwise from the data directory of
  * the server that runs on this machine. No other server is called, such as one at the default address. The
  * root key of a data directory is sent only to the server of that directory.
- * @returns a text if something is wrong
- * @throws NoServerError if the server of the data directory does not run
+ * @throws NoServerError if the server of the data directory does not run; Error that says what is wrong
  */
-export function serverOf(values: ServerOptionValues): ServerTarget | string {
+export function serverOf(values: ServerOptionValues): ServerTarget {
   const { url: givenUrl, 'data-dir': dataDir } = values
-  if (givenUrl?.includes(',') === true) return 'Expected --url to be one URL: this command calls one server'
+  if (givenUrl?.includes(',') === true)
+    throw new Error('Expected --url to be one URL: this command calls one server')
   let [url, key] = [givenUrl, renamedOption(values, 'key', 'api-key')]
   if (url === undefined || key === undefined) {
-    const reading = settingsOf(dataDir)
-    if (!reading.ok) return describeSettings(reading.faults)
-    const { url: notedUrl, rootKey, fault } = findServer(reading.config.dataDir)
+    const config = validConfig(dataDir)
+    const { url: notedUrl, rootKey, fault } = findServer(config.dataDir)
     const ownUrl = notedUrl === undefined ? undefined : loopbackUrl(notedUrl)
     url ??= ownUrl
     if (url === undefined)
       throw new NoServerError(
         `${fault}: start one with strandfast serve, or give the address of one with --url`,
       )
-    key ??= reading.config.rootApiKey ?? (isSameServer(url, ownUrl) ? rootKey : undefined)
+    key ??= config.rootApiKey ?? (isSameServer(url, ownUrl) ? rootKey : undefined)
   }
-  if (!/^https?:\/\//.test(url) || !URL.canParse(url)) return 'Expected --url to be an http or https URL'
+  if (!/^https?:\/\//.test(url) || !URL.canParse(url))
+    throw new Error('Expected --url to be an http or https URL')
   return { url: url.replace(/\/+$/, ''), key }
 }
 
 /**
  * Like `serverOf`, for a command that accepts several addresses in --url, separated by commas. With several
  * addresses, the root key of a data directory is never sent.
- * @returns a text if something is wrong
- * @throws NoServerError as `serverOf`
+ * @throws as `serverOf`
  */
-export function serversOf(values: ServerOptionValues): ServerTargets | string {
+export function serversOf(values: ServerOptionValues): ServerTargets {
   const { url, 'data-dir': dataDir } = values
   if (url?.includes(',') !== true) {
     const server = serverOf(values)
-    if (typeof server === 'string') return server
     return checkedServers({ urls: [server.url], key: server.key })
   }
   const urls = url.split(',').map((one) => one.trim())
-  const key = renamedOption(values, 'key', 'api-key')
-  if (key !== undefined) return checkedServers({ urls, key })
-  const reading = settingsOf(dataDir)
-  if (!reading.ok) return describeSettings(reading.faults)
-  return checkedServers({ urls, key: reading.config.rootApiKey })
+  const key = renamedOption(values, 'key', 'api-key') ?? validConfig(dataDir).rootApiKey
+  return checkedServers({ urls, key })
 }
 
-/** Checks and normalizes addresses as the client does. @returns a text if one is wrong */
-function checkedServers({ urls, key }: ServerTargets): ServerTargets | string {
+/** Checks and normalizes addresses as the client does. @throws Error if one is wrong */
+function checkedServers({ urls, key }: ServerTargets): ServerTargets {
   try {
     return { urls: new Addresses(urls).urls, key }
   } catch (error) {
-    return `--url: ${error instanceof Error ? error.message : String(error)}`
+    throw new Error(`--url: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
   }
 }
 
-function describeSettings(faults: Parameters<typeof describeFaults>[0]): string {
-  return `The settings are invalid: ${describeFaults(faults).trimEnd().replaceAll('\n', '; ')}`
+function validConfig(dataDir: string | undefined): Config {
+  const reading = settingsOf(dataDir)
+  if (reading.ok) return reading.config
+  const faults = describeFaults(reading.faults).trimEnd().replaceAll('\n', '; ')
+  throw new Error(`The settings are invalid: ${faults}`)
 }
 
 function isSameServer(url: string, ownUrl: string | undefined): boolean {

@@ -51,10 +51,7 @@ export const tailCommand = command({
   read(values, names): TailRequest | string {
     const { since, filter } = values
     if (filter !== undefined && names.length !== 1) return 'Expected exactly one NAME with --filter'
-    const server = serversOf(values)
-    return typeof server === 'string'
-      ? server
-      : { names, since, filter, format: formatOf(values.format), ...server }
+    return { ...serversOf(values), names, since, filter, format: formatOf(values.format) }
   },
   run: (request) =>
     interruptible(async (signal, stop) => {

@@ -65,8 +65,7 @@ export const witnessCommand = command({
     if (maxAge !== undefined && !/^[1-9][0-9]{0,8}$/.test(maxAge))
       return 'Expected --max-age to be a number of seconds'
     const maxAgeSecs = maxAge === undefined ? undefined : Number(maxAge)
-    const server = serversOf(values)
-    return typeof server === 'string' ? server : { state, ...server, logKey, maxAgeSecs }
+    return { state, ...serversOf(values), logKey, maxAgeSecs }
   },
   async run(request) {
     try {

@@ -67,8 +67,7 @@ export const writeCommand = command({
   operands: true,
   read({ data, type, json, ...values }, [name, ...more]): WriteRequest | string {
     if (name === undefined || more.length > 0) return 'Expected one NAME'
-    const server = serversOf(values)
-    return typeof server === 'string' ? server : { name, data, type, json, ...server }
+    return { name, data, type, json, ...serversOf(values) }
   },
   run: writeAll,
 })

@@ -105,8 +105,8 @@ describe('docs/ARCHITECTURE.md', () => {
 
 describe('docs/OPERATIONS.md', () => {
   it('lists each command, and each of a cluster', () => {
-    const commands = [...read('src/cli/main.ts').matchAll(/^ {4}name: '(\w+)'/gm)].map(([, name]) => name)
-    const ofCluster = [...read('src/cli/cluster.ts').matchAll(/^ {4}name: '([\w-]+)'/gm)].map(
+    const commands = [...read('src/cli/main.ts').matchAll(/^ {2}(\w+): \[/gm)].map(([, name]) => name)
+    const ofCluster = [...read('src/cli/cluster.ts').matchAll(/^ {4}usage: '([\w-]+)/gm)].map(
       ([, name]) => name,
     )
     const listed = namesOf(sectionOf('docs/OPERATIONS.md', 'Command line')).map((name) => {
