@@ -26,6 +26,22 @@ const TracePage = lazy(async () => (await import('./trace/trace-page.js')).Trace
 const UsersPage = lazy(async () => (await import('./users/users-page.js')).UsersPage)
 const VerifyPage = lazy(async () => (await import('./verify/verify-page.js')).VerifyPage)
 
+const titles: Record<Exclude<Route['screen'], 'agent' | 'trace' | 'users'>, string> = {
+  start: '',
+  unknown: '',
+  first: 'First record',
+  agents: 'Agents',
+  proposals: 'Proposals',
+  keys: 'Keys',
+  log: 'Log',
+  home: 'Home',
+  account: 'Permissions',
+  live: 'Live view',
+  health: 'Health',
+  audit: 'Audit',
+  verify: 'Verify',
+}
+
 const scrubbed = scrubAddress()
 escapeShownTexts()
 applyAppearance()
@@ -69,39 +85,10 @@ function Console() {
 }
 
 function titleOf(shown: Route): string {
-  switch (shown.screen) {
-    case 'start':
-    case 'unknown':
-      return ''
-    case 'first':
-      return 'First record'
-    case 'agents':
-      return 'Agents'
-    case 'agent':
-      return shown.agent
-    case 'proposals':
-      return 'Proposals'
-    case 'keys':
-      return 'Keys'
-    case 'log':
-      return 'Log'
-    case 'home':
-      return 'Home'
-    case 'account':
-      return 'Permissions'
-    case 'live':
-      return 'Live view'
-    case 'health':
-      return 'Health'
-    case 'trace':
-      return `Trace ${shortHash(shown.id)}`
-    case 'users':
-      return shown.email ?? (shown.id === undefined ? 'Users' : 'User')
-    case 'audit':
-      return 'Audit'
-    case 'verify':
-      return 'Verify'
-  }
+  if (shown.screen === 'agent') return shown.agent
+  if (shown.screen === 'trace') return `Trace ${shortHash(shown.id)}`
+  if (shown.screen === 'users') return shown.email ?? (shown.id === undefined ? 'Users' : 'User')
+  return titles[shown.screen]
 }
 
 function Screen() {

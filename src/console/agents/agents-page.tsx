@@ -60,13 +60,12 @@ export function AgentsPage({ session }: { session: SignedIn }) {
       <div class="head">
         <h1>Agents</h1>
         <ScopedButton
+          text="New agent"
           class="primary"
           allowed={hasScope(session.who, 'agents:admin')}
           scope="agents:admin"
           onClick={() => setCreating(true)}
-        >
-          New agent
-        </ScopedButton>
+        />
       </div>
       <p class="lead">
         Each agent has one strand: a hash chain of records, signed with the agent’s key. Record 0, the

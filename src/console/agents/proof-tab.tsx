@@ -3,7 +3,7 @@ import type { AgentStatusResponse, ServiceClient } from '../../client/index.js'
 import { fileName, saveFile } from '../parts/download.js'
 import { explain } from '../parts/explain.js'
 import { ExportDialog } from '../parts/export-dialog.js'
-import { Form, Problem } from '../parts/field.js'
+import { Form, Problem, TextInput } from '../parts/field.js'
 import { counted, countText, recordsText } from '../parts/format.js'
 import { useChange, useTask } from '../parts/load.js'
 import { fails, FocusedResult, holds, ProgressLine, type Verdict } from '../parts/result.js'
@@ -76,26 +76,17 @@ export function ProofTab({ service, status }: { service: ServiceClient; status: 
   )
 }
 
-function KeyField({
-  value,
-  isWrong,
-  set,
-}: {
-  value: string
-  isWrong: boolean
-  set: (value: string) => void
-}) {
+function KeyField(props: { value: string; isWrong: boolean; set: (value: string) => void }) {
+  const { value, isWrong, set } = props
   return (
     <>
       <label for="trusted">Public key that you trust</label>
-      <input
+      <TextInput
         id="trusted"
         class="long-input"
-        autocomplete="off"
-        spellcheck={false}
         placeholder="64 hex digits, from a source you trust"
         value={value}
-        onInput={(event) => set(event.currentTarget.value)}
+        set={set}
         aria-describedby="trusted-note"
         aria-invalid={isWrong}
       />

@@ -3,11 +3,10 @@ import { useContext } from 'preact/hooks'
 import { CodePanel, Prose } from './code.js'
 import { Api, exampleAgent, matchesSearch } from './context.js'
 import type { Media, Operation, ResponseOf } from './document.js'
-import { useWasOpen, RequestPanels } from './try-form.js'
+import { isGood, RequestPanels, statusClass, useWasOpen } from './try-form.js'
 import { pretty } from './request.js'
 import { SchemaReader } from './schema.js'
 import { PlainTable, RowsTable, SchemaTable } from './schema-table.js'
-import { isGood, statusClass } from './response-panel.js'
 
 /** An operation: its parameters, its responses, and a form that sends it. */
 export function OperationView({ operation }: { operation: Operation }) {

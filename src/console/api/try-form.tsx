@@ -1,20 +1,21 @@
 import type { TargetedToggleEvent } from 'preact'
-import { useContext, useState } from 'preact/hooks'
+import { useContext, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { useTask } from '../parts/load.js'
-import { ResponsePanel } from './response-panel.js'
 import { CodePanel } from './code.js'
 import { Api, apiKey, consoleKey, exampleAgent } from './context.js'
 import { follow, type Operation, type Parameter } from './document.js'
 import {
   addressOf,
-  headersOf,
-  needsKey,
-  type RequestDraft,
   choicesOf,
   curlText,
   firstDraft,
+  headersOf,
+  needsKey,
+  type RequestDraft,
+  type ResponseProgress,
+  sendRequest,
+  type SentRequest,
 } from './request.js'
-import { sendRequest, type ResponseProgress, type SentRequest } from './send.js'
 import { Button } from '../parts/texts.js'
 
 interface Form {
@@ -192,4 +193,82 @@ export function RequestPanels({ operation }: { operation: Operation }) {
       <TryForm operation={operation} draft={draft} change={setDraft} />
     </>
   )
+}
+
+/** The response, updated while it arrives. */
+export function ResponsePanel({ reading }: { reading: ResponseProgress | undefined }) {
+  const area = useRef<HTMLPreElement>(null)
+  const container = useRef<HTMLDivElement>(null)
+  useLayoutEffect(() => {
+    if (reading?.isStream === true && area.current !== null)
+      area.current.scrollTop = area.current.scrollHeight
+    // The page scrolls only at the end, because a page that moves with each event cannot be read.
+    else if (reading?.isEnded === true) container.current?.scrollIntoView({ block: 'nearest' })
+  }, [reading])
+  return (
+    <div ref={container} class={reading === undefined ? '' : 'result'} aria-live="polite">
+      {reading !== undefined && <Head reading={reading} />}
+      {reading?.head !== undefined && <ResponseHeaders headers={reading.head.headers} />}
+      {reading !== undefined && reading.text !== '' && (
+        <CodePanel
+          heading="Body"
+          name="Response body"
+          text={reading.text}
+          isJson={reading.isJson}
+          area={area}
+        />
+      )}
+    </div>
+  )
+}
+
+function Head({ reading }: { reading: ResponseProgress }) {
+  const { head, failure, isStopped, lacksKey, characters, tookMs } = reading
+  const tookText = `${Math.round(tookMs)} ms`
+  return (
+    <p>
+      {head !== undefined && (
+        <>
+          <b class={`code-status ${statusClass(String(head.status))}`}>
+            {head.status} {head.statusText}
+          </b>
+          <span class="muted">
+            {characters === 0 ? tookText : `${tookText}, ${characters.toLocaleString()} characters`}
+          </span>
+        </>
+      )}
+      {head === undefined && failure === undefined && !isStopped && 'Sending…'}
+      {failure !== undefined && <span class="broken">No response: {failure}</span>}
+      {isStopped && <span>Stopped</span>}
+      {lacksKey && (
+        <button type="button" onClick={() => document.querySelector<HTMLElement>('#key')?.focus()}>
+          Enter an API key
+        </button>
+      )}
+    </p>
+  )
+}
+
+function ResponseHeaders({ headers }: { headers: readonly [string, string][] }) {
+  return (
+    <details>
+      <summary>Headers</summary>
+      <dl>
+        {headers.map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+    </details>
+  )
+}
+
+/** Whether a status, or a class such as `2XX`, means success. */
+export const isGood = (status: string): boolean => status.startsWith('2')
+
+export function statusClass(status: string): string {
+  if (isGood(status)) return 'good'
+  return status.startsWith('5') ? 'broken' : 'wrong'
 }

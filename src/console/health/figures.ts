@@ -33,13 +33,11 @@ export const figures: readonly Figure[] = [
   {
     name: 'Commit latency',
     text: msText,
-    of: (now, before) => {
-      const mean = ratio('strandfast_commit_seconds_total', now, before)
-      return inMs([
-        ['mean', mean],
+    of: (now, before) =>
+      inMs([
+        ['mean', ratio('strandfast_commit_seconds_total', now, before)],
         ['p99', percentile99('strandfast_append_seconds', now, before)],
-      ])
-    },
+      ]),
   },
   {
     name: 'Request latency (p99)',
@@ -61,11 +59,7 @@ export const figures: readonly Figure[] = [
   },
   { name: 'Requests per second, by status', text: oneDigit, of: (now, before) => ratesBy(now, before) },
   { name: 'Free disk space', text: bytesText, of: (now) => one(now.total('strandfast_disk_free_bytes')) },
-  {
-    name: 'PostgreSQL lag',
-    text: secsText,
-    of: (now) => one(now.total('strandfast_sink_lag_seconds')),
-  },
+  { name: 'PostgreSQL lag', text: secsText, of: (now) => one(now.total('strandfast_sink_lag_seconds')) },
   {
     name: 'Refused lines per second',
     text: oneDigit,

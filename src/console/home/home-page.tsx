@@ -10,8 +10,7 @@ import { Empty, Failure, Time } from '../parts/texts.js'
 import { identityText } from '../parts/labels.js'
 import { NewestRecords } from './newest-records.js'
 import { type Overview, readOverview } from './read-overview.js'
-import { ownTiles, serverTiles, type Tile } from './tiles.js'
-import { type Warning, warningsOf } from './warnings.js'
+import { ownTiles, serverTiles, type Tile, type Warning, warningsOf } from './tiles.js'
 
 /** The interval between readings of the overview. */
 const OVERVIEW_INTERVAL_MS = 30_000

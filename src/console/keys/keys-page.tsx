@@ -31,9 +31,13 @@ export function KeysPage({ session, search }: { session: SignedIn; search: strin
     <div class="page">
       <div class="head">
         <h1>Keys</h1>
-        <ScopedButton class="primary" allowed={isAllowed} scope="admin:*" onClick={() => setCreating(true)}>
-          New key
-        </ScopedButton>
+        <ScopedButton
+          text="New key"
+          class="primary"
+          allowed={isAllowed}
+          scope="admin:*"
+          onClick={() => setCreating(true)}
+        />
       </div>
       <p class="lead">
         A key gives a program or a person access with certain permissions. Records store the ID of the key

@@ -1,6 +1,6 @@
-import { countText, lineText } from './format.js'
-import { Time } from './texts.js'
+import { lineText } from './format.js'
 import type { RecordRow } from './records/record-row.js'
+import { ColumnHeading, RecordCards, SeqAndTime } from './records/record-table.js'
 import { describeEvent, organismOf } from './audit-events.js'
 import { KeyLink, type KeyNames, Principal, useKeyNames, UserLink } from './principal.js'
 import type { SignedIn, WhoAmI } from './session.js'
@@ -18,25 +18,17 @@ export function AuditTable(props: {
   const { session, agent, name, rows, linkTo } = props
   const shown = { who: session.who, names: useKeyNames(session), organism: organismOf(agent) }
   return (
-    <div class="scroll">
-      {/* Explicit roles, because the styles of cards would remove the implicit ones. */}
-      <table class="rows records audit" role="table" aria-label={name}>
-        <thead role="rowgroup">
-          <tr role="row">
-            {columns.map((column) => (
-              <th key={column} role="columnheader" scope="col" class={column === 'Seq' ? 'number' : ''}>
-                {column}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody role="rowgroup">
-          {rows.map((row) => (
-            <Row key={row.seq} row={row} href={linkTo(row.seq)} {...shown} />
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <RecordCards
+      class="records audit"
+      name={name}
+      headings={columns.map((column) => (
+        <ColumnHeading key={column} text={column} class={column === 'Seq' ? 'number' : ''} />
+      ))}
+    >
+      {rows.map((row) => (
+        <Row key={row.seq} row={row} href={linkTo(row.seq)} {...shown} />
+      ))}
+    </RecordCards>
   )
 }
 
@@ -49,19 +41,11 @@ interface RowProps {
 }
 
 function Row({ row, href, who, names, organism }: RowProps) {
-  const { seq, type, ms } = row
   const { event, about, principal, user, userId, hmac, address, device, outcome } = describeEvent(row)
   return (
     <tr role="row" class="record">
-      <th role="rowheader" scope="row" class="number seq">
-        <a class="whole" href={href} aria-label={`Record ${countText(seq)}`}>
-          {countText(seq)}
-        </a>
-      </th>
-      <td role="cell" class="time">
-        <Time ms={ms} />
-      </td>
-      <td role="cell" class="event" title={type}>
+      <SeqAndTime href={href} row={row} />
+      <td role="cell" class="event" title={row.type}>
         {event}
         {about !== '' && <> {names.has(about) ? <KeyLink id={about} names={names} /> : about}</>}
       </td>

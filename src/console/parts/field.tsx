@@ -1,4 +1,9 @@
-import type { ComponentChildren, FormHTMLAttributes } from 'preact'
+import type {
+  ComponentChildren,
+  FormHTMLAttributes,
+  PartialInputHTMLAttributes,
+  SelectHTMLAttributes,
+} from 'preact'
 import { useId, useState } from 'preact/hooks'
 import { timeZoneText } from './format.js'
 import type { Zone } from '../../client/index.js'
@@ -18,35 +23,28 @@ export function Form(props: FormHTMLAttributes<HTMLFormElement> & { submit: () =
   )
 }
 
-/** A single-line field for names and ids, without the browser's completion and spell check. */
-export function Field(props: {
-  name: ComponentChildren
-  value?: string
-  set: (typed: string) => void
+type InputProps = Omit<PartialInputHTMLAttributes<HTMLInputElement>, 'role' | 'type'> & {
   type?: 'text' | 'search' | 'number' | 'datetime-local'
-  class?: string
-  placeholder?: string
   /** The id of a datalist with suggestions. */
   list?: string
-  pattern?: string
-  maxLength?: number
-  required?: boolean
-  min?: number
-  max?: number
-  step?: number | 'any'
-}) {
-  const { name, set, type = 'text', ...more } = props
+}
+
+/** A text input, without the browser's completion and spell check. */
+export function TextInput(props: InputProps & { set?: (typed: string) => void }) {
+  const { set, type = 'text', ...more } = props
+  const onInput = ({ currentTarget }: TypedEvent): void => set?.(currentTarget.value)
+  return <input autocomplete="off" spellcheck={false} onInput={onInput} {...more} type={type} />
+}
+
+/** A single-line field for names and ids. */
+export function Field(
+  props: Omit<InputProps, 'name'> & { name: ComponentChildren; set: (typed: string) => void },
+) {
+  const { name, ...more } = props
   return (
     <label class="field">
       {name}
-      <input
-        {...more}
-        type={type}
-        autocomplete="off"
-        autocapitalize="none"
-        spellcheck={false}
-        onInput={(event) => set(event.currentTarget.value)}
-      />
+      <TextInput autocapitalize="none" {...more} />
     </label>
   )
 }
@@ -76,27 +74,39 @@ export function Moment(props: { name: string; value: string; set: (value: string
   return <Field {...props} name={`${props.name} (${timeZoneText()})`} type="datetime-local" step={1} />
 }
 
-/** A select field. `options` maps values to their labels. */
-export function Choice(props: {
-  name: string
-  value: string
-  options: Readonly<Record<string, string>>
-  set: (value: string) => void
-}) {
-  const { name, value, options, set } = props
+/** A select element. `options` maps values to their labels. */
+export function Select(
+  props: SelectHTMLAttributes<HTMLSelectElement> & {
+    options: Readonly<Record<string, string>>
+    set: (value: string) => void
+  },
+) {
+  const { options, set, ...more } = props
+  return (
+    <select {...more} onChange={(event) => set(event.currentTarget.value)}>
+      {Object.entries(options).map(([option, label]) => (
+        <option key={option} value={option}>
+          {label}
+        </option>
+      ))}
+    </select>
+  )
+}
+
+/** A select element with a label. */
+export function Choice({ name, ...select }: Parameters<typeof Select>[0] & { name: string }) {
   const id = useId()
   return (
     <div class="field">
       <label for={id}>{name}</label>
-      <select id={id} value={value} onChange={(event) => set(event.currentTarget.value)}>
-        {Object.entries(options).map(([option, label]) => (
-          <option key={option} value={option}>
-            {label}
-          </option>
-        ))}
-      </select>
+      <Select id={id} {...select} />
     </div>
   )
+}
+
+/** The options of a select element whose values are their labels. */
+export function sameLabels(values: readonly string[]): Record<string, string> {
+  return Object.fromEntries(values.map((value) => [value, value]))
 }
 
 export function Tick(props: { isOn: boolean; set: (isOn: boolean) => void; children: ComponentChildren }) {
@@ -110,10 +120,10 @@ export function Tick(props: { isOn: boolean; set: (isOn: boolean) => void; child
 }
 
 /** An error message of a form; nothing without a text. */
-export function Problem({ text }: { text: ComponentChildren }) {
+export function Problem({ id, text }: { id?: string; text: ComponentChildren }) {
   if (text === undefined || text === false) return null
   return (
-    <p class="problem" role="alert">
+    <p id={id} class="problem" role="alert">
       {text}
     </p>
   )

@@ -4,7 +4,7 @@ import { agentLink } from '../route.js'
 import { Dialog } from './dialog.js'
 import { useChange } from './load.js'
 import { Button } from './texts.js'
-import { Form, ZoneChoice } from './field.js'
+import { Form, ZoneChoice, TextInput, Problem } from './field.js'
 
 const NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/
 
@@ -28,20 +28,14 @@ export function NewAgent({ service, close }: { service: ServiceClient; close: ()
         }}
       >
         <label for="name">Name</label>
-        <input
+        <TextInput
           id="name"
-          autocomplete="off"
-          spellcheck={false}
           value={name}
-          onInput={(event) => setName(event.currentTarget.value)}
+          set={setName}
           aria-describedby={problem === undefined ? undefined : 'name-problem'}
           aria-invalid={problem !== undefined}
         />
-        {problem !== undefined && (
-          <p id="name-problem" class="problem" role="alert">
-            {problem}
-          </p>
-        )}
+        <Problem id="name-problem" text={problem} />
         <ZoneChoice name="Zone: how written records can be changed" chosen={zone} set={setZone} />
         <p class="muted">
           The server generates the key pair of the agent and never discloses the secret key.

@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import type { ApiKeyMade } from '../../client/index.js'
 import { Dialog } from './dialog.js'
 import { proposalLink } from '../route.js'
-import { Field, Form, Problem } from './field.js'
+import { Field, Form, Problem, Choice, sameLabels, Tick } from './field.js'
 import { counted } from './format.js'
 import { useChange, useLoaded } from './load.js'
 import { Button, CopyButton, Time } from './texts.js'
@@ -13,26 +13,17 @@ import { countMatchingAgents, readPatterns } from './accessible-agents.js'
 const DAY_SECS = 86_400
 const NAME_CHARS_MAX = 128
 
-const scopes: readonly Scope[] = [
-  'records:read',
-  'records:write',
-  'records:delete',
-  'records:erase',
-  'ingest',
-  'agents:admin',
-  'proposals:decide',
-  'admin:organisms',
-  'admin:*',
-]
+const scopes = Object.keys(scopeMeanings).filter((text): text is Scope => text in scopeMeanings)
 
-const expiries = [
-  { name: 'Never', days: undefined },
-  { name: 'In a day', days: 1 },
-  { name: 'In 7 days', days: 7 },
-  { name: 'In 30 days', days: 30 },
-  { name: 'In 90 days', days: 90 },
-  { name: 'In a year', days: 365 },
-] as const
+/** The days until a key expires, by their names. */
+const expiries: Readonly<Record<string, number | undefined>> = {
+  Never: undefined,
+  'In a day': 1,
+  'In 7 days': 7,
+  'In 30 days': 30,
+  'In 90 days': 90,
+  'In a year': 365,
+}
 
 interface Draft {
   name: string
@@ -152,12 +143,11 @@ function Scopes({ draft: { scopes: chosen }, set }: PartProps) {
     <fieldset class="scopes">
       <legend>Permissions</legend>
       {scopes.map((scope) => (
-        <label key={scope} class="tick">
-          <input type="checkbox" checked={chosen.includes(scope)} onChange={() => toggle(scope)} />
+        <Tick key={scope} isOn={chosen.includes(scope)} set={() => toggle(scope)}>
           <span>
             {scopeMeanings[scope]} <code class="muted">{scope}</code>
           </span>
-        </label>
+        </Tick>
       ))}
       <p class={writes && destroys ? 'notice' : 'muted'}>
         A program that writes needs only <code>records:write</code> or <code>ingest</code>. Without{' '}
@@ -214,22 +204,12 @@ function Agents({ session: { service }, draft, set }: PartProps & { session: Sig
 function ExpiryChoice({ session: { who }, draft: { days }, set }: PartProps & { session: SignedIn }) {
   return (
     <>
-      <label class="field">
-        Expires
-        <select
-          value={String(days ?? '')}
-          onChange={(event) => {
-            const { value } = event.currentTarget
-            set({ days: value === '' ? undefined : Number(value) })
-          }}
-        >
-          {expiries.map((one) => (
-            <option key={one.name} value={String(one.days ?? '')}>
-              {one.name}
-            </option>
-          ))}
-        </select>
-      </label>
+      <Choice
+        name="Expires"
+        value={Object.keys(expiries).find((name) => expiries[name] === days) ?? ''}
+        options={sameLabels(Object.keys(expiries))}
+        set={(name) => set({ days: expiries[name] })}
+      />
       {who.expires_at_ms !== null && (
         <p class="muted">
           Your own key expires on <Time ms={who.expires_at_ms} />. Keys that it creates expire no later.

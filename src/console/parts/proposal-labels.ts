@@ -27,24 +27,21 @@ export function whatText({ action, change, target_seq: seq }: ProposalView): str
 
 /** The effect of a proposal when it is applied. */
 export function effectText({ action }: ProposalView): string {
-  switch (action) {
-    case 'delete':
-      return 'The record no longer appears in lists and streams. Its body stays in the strand and in exports, and the record can be restored.'
-    case 'restore':
-      return 'The record appears in lists and streams again.'
-    case 'erase':
-      return 'The body and its salt are destroyed. This cannot be undone. Hash, signature, type, time and position stay.'
-    case 'remove_edge':
-      return 'The edge is removed from the graph. The records of adding and removing it stay.'
-    case 'zone':
-      return 'Later changes follow the rule of the new zone. All other open proposals of the agent end as rejected.'
-    case 'policies':
-      return 'These rules replace the current ones, for open streams too.'
-    case 'rotate_key':
-      return 'New records are signed with the new key. The server does not keep the old secret key, so this cannot be undone.'
-    case 'make_api_key':
-      return 'The key can be used.'
-  }
+  return effects[action]
+}
+
+const effects: Record<ProposalView['action'], string> = {
+  delete:
+    'The record no longer appears in lists and streams. Its body stays in the strand and in exports, and the record can be restored.',
+  restore: 'The record appears in lists and streams again.',
+  erase:
+    'The body and its salt are destroyed. This cannot be undone. Hash, signature, type, time and position stay.',
+  remove_edge: 'The edge is removed from the graph. The records of adding and removing it stay.',
+  zone: 'Later changes follow the rule of the new zone. All other open proposals of the agent end as rejected.',
+  policies: 'These rules replace the current ones, for open streams too.',
+  rotate_key:
+    'New records are signed with the new key. The server does not keep the old secret key, so this cannot be undone.',
+  make_api_key: 'The key can be used.',
 }
 
 /** The number of approvals that a proposal needs; 0 if the server applies it automatically. */

@@ -1,7 +1,8 @@
-import type { ButtonHTMLAttributes, ComponentChildren } from 'preact'
+import { type ButtonHTMLAttributes, type ComponentChildren, Fragment } from 'preact'
 import { useState } from 'preact/hooks'
 import { escapeUnseen, mixesScripts, quotedText } from '../../auth/shown-text.js'
 import { exactTimeText, keyDigits, shortHash, timeText } from './format.js'
+import { useRoving } from './roving.js'
 
 /** A time in the chosen time zone; on hover in UTC. */
 export function Time({ ms }: { ms: number }) {
@@ -32,9 +33,10 @@ export function Key({ hex, name }: { hex: string; name: string }) {
   )
 }
 
+type ButtonProps = ButtonHTMLAttributes<HTMLButtonElement> & { text: ComponentChildren }
+
 /** A button with a text; it submits no form unless its type says so. */
-export function Button(props: ButtonHTMLAttributes<HTMLButtonElement> & { text: ComponentChildren }) {
-  const { text, ...more } = props
+export function Button({ text, ...more }: ButtonProps) {
   return (
     <button type="button" {...more}>
       {text}
@@ -120,19 +122,11 @@ export function Loading({ what }: { what: string }) {
 }
 
 /** A button that needs a scope. Without the scope the button is disabled and names it. */
-export function ScopedButton(props: {
-  allowed: boolean
-  scope: string
-  class?: string
-  onClick: () => void
-  children: ComponentChildren
-}) {
-  const { allowed, scope, onClick, children } = props
+export function ScopedButton(props: ButtonProps & { allowed: boolean; scope: string }) {
+  const { allowed, scope, ...button } = props
   return (
     <span class="scoped">
-      <button type="button" class={props.class ?? ''} disabled={!allowed} onClick={onClick}>
-        {children}
-      </button>
+      <Button {...button} disabled={!allowed} />
       {!allowed && (
         <small>
           needs <code>{scope}</code>
@@ -140,4 +134,38 @@ export function ScopedButton(props: {
       )}
     </span>
   )
+}
+
+/** Values by name, in order; undefined values are omitted. */
+type FactValues = Readonly<Record<string, ComponentChildren>>
+
+export function Facts({ facts }: { facts: FactValues }) {
+  return (
+    <dl class="facts">
+      {shown(facts).map(([name, value]) => (
+        <Fragment key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </Fragment>
+      ))}
+    </dl>
+  )
+}
+
+export function LineFacts({ facts }: { facts: FactValues }) {
+  const buttons = useRoving<HTMLDListElement>()
+  return (
+    <dl ref={buttons} class="line-facts">
+      {shown(facts).map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  )
+}
+
+function shown(facts: FactValues) {
+  return Object.entries(facts).filter(([, value]) => value !== undefined)
 }

@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import type { ProposalView } from '../../client/index.js'
 import { type AddressType, choiceType, sameView, useAddress } from '../parts/address.js'
 import { CardTable } from '../parts/card-table.js'
-import { useConfirmed } from '../parts/field.js'
+import { useConfirmed, TextInput } from '../parts/field.js'
 import { countText } from '../parts/format.js'
 import { Read, useLoaded } from '../parts/load.js'
 import { principalText } from '../parts/labels.js'
@@ -58,13 +58,7 @@ export function ProposalsPage({ session, route }: { session: SignedIn; route: Pr
       <div class="tools">
         <label class="field">
           Agent
-          <input
-            type="search"
-            placeholder={isLimited ? 'An agent of this key' : 'All'}
-            autocomplete="off"
-            spellcheck={false}
-            {...agentField}
-          />
+          <TextInput type="search" placeholder={isLimited ? 'An agent of this key' : 'All'} {...agentField} />
         </label>
         <Button text="Refresh" class="quiet" onClick={reload} />
       </div>

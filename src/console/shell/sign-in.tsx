@@ -1,10 +1,9 @@
 import { useSignal } from '@preact/signals'
-import type { TargetedEvent } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
+import { Form, Problem, Tick } from '../parts/field.js'
 import { serverState, type ServingNode } from '../parts/server-state.js'
 import { type Scope, type SignedIn, signIn } from '../parts/session.js'
-import { Button, Time } from '../parts/texts.js'
-import { Facts } from '../parts/facts.js'
+import { Button, Facts, Time } from '../parts/texts.js'
 import { Principal, useKeyNames } from '../parts/principal.js'
 import { hiddenScreens } from './nav-items.js'
 import { identityText, scopeMeanings } from '../parts/labels.js'
@@ -17,8 +16,7 @@ export function SignIn({ notice }: { notice: string | undefined }) {
   const field = useRef<HTMLInputElement>(null)
   // A layout effect, so that keys typed before the first paint go to this field.
   useLayoutEffect(() => field.current?.focus(), [])
-  const submit = async (event: TargetedEvent<HTMLFormElement, SubmitEvent>): Promise<void> => {
-    event.preventDefault()
+  const submit = async (): Promise<void> => {
     const key = field.current?.value.trim() ?? ''
     if (key === '') problem.value = 'Enter the root key or an API key'
     else {
@@ -41,7 +39,7 @@ export function SignIn({ notice }: { notice: string | undefined }) {
         </p>
       )}
       {!globalThis.isSecureContext && <InsecureNotice accepted={accepted} />}
-      <form onSubmit={(event) => void submit(event)}>
+      <Form submit={submit}>
         <label for="key">Root key or API key</label>
         <input
           id="key"
@@ -56,13 +54,9 @@ export function SignIn({ notice }: { notice: string | undefined }) {
         <p id="key-note" class="muted">
           For all tabs of this browser, until you close them or sign out
         </p>
-        {problem.value !== undefined && (
-          <p id="key-problem" class="problem" role="alert">
-            {problem.value}
-          </p>
-        )}
+        <Problem id="key-problem" text={problem.value} />
         <Button text="Sign in" type="submit" class="primary" disabled={busy.value || !accepted.value} />
-      </form>
+      </Form>
       <KeyHelp />
       <p class="server-line">
         <ServerLine />
@@ -95,16 +89,9 @@ function InsecureNotice({ accepted }: { accepted: { value: boolean } }) {
         <strong>This connection is not encrypted.</strong> Anyone on the network path can read the key and
         everything shown here. This page cannot check proofs either: browsers allow that over https only.
       </p>
-      <label class="tick">
-        <input
-          type="checkbox"
-          checked={accepted.value}
-          onChange={(event) => {
-            accepted.value = event.currentTarget.checked
-          }}
-        />
+      <Tick isOn={accepted.value} set={(isOn) => (accepted.value = isOn)}>
         I trust this network and want to sign in anyway
-      </label>
+      </Tick>
     </div>
   )
 }

@@ -170,12 +170,11 @@ function ProgramKey({ session }: { session: SignedIn }) {
         <code>ingest</code>. Both scopes only append, so a stolen key cannot delete or erase records.
       </p>
       <ScopedButton
+        text="New key"
         allowed={hasScope(session.who, 'admin:*')}
         scope="admin:*"
         onClick={() => setCreating(true)}
-      >
-        New key
-      </ScopedButton>
+      />
       {isCreated && (
         <p role="status">
           {kind === 'root' ? 'Now store the root key in a safe place: it has all permissions. ' : ''}

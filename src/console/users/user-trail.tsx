@@ -66,11 +66,8 @@ export function UserTrail({ session, agent, user, revision }: TrailProps) {
   )
 }
 
-function VerifyThese({
-  service,
-  agent,
-  rows,
-}: { service: ServiceClient; agent: string } & Pick<AuditRows, 'rows'>) {
+function VerifyThese(props: { service: ServiceClient; agent: string; rows: AuditRows['rows'] }) {
+  const { service, agent, rows } = props
   const [verdict, setVerdict] = useState<Verdict | undefined>(undefined)
   const [done, setDone] = useState<number | undefined>(undefined)
   const { begin, stop } = useTask()

@@ -21,15 +21,8 @@ export function UsersPage({ session, route }: { session: SignedIn; route: UsersR
 }
 
 /** Leads from the id of a user to the page of the user, which has the e-mail in its address. */
-function UserOfId({
-  session,
-  organism,
-  id,
-}: {
-  session: SignedIn
-  organism: string | undefined
-  id: string
-}) {
+function UserOfId(props: { session: SignedIn; organism: string | undefined; id: string }) {
+  const { session, organism, id } = props
   const isAllowed = canReadUsers(session.who, organism)
   const read = useLoaded<User | undefined>(id, async (signal) =>
     isAllowed ? readUserOfId(namespaceOf(session.service, organism), id, signal) : undefined,

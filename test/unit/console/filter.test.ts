@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { queryOfView, viewOf } from '../../../src/console/agents/records/address.js'
 import {
-  CONDITIONS_MAX,
   type ConditionDraft,
+  CONDITIONS_MAX,
   emptyCondition,
   noFilter,
   queryOf,
+  queryOfView,
+  viewOf,
 } from '../../../src/console/agents/records/filter.js'
 
 const withCondition = (condition: Partial<ConditionDraft>) =>

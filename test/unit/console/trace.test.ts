@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { spansAbove, treeOf } from '../../../src/console/parts/trace/span-tree.js'
+import { spansAbove, treeOf } from '../../../src/console/parts/trace/find-trace.js'
 import {
   durationOf,
   shortDurationText,

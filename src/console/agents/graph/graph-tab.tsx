@@ -1,11 +1,14 @@
 import { useLayoutEffect, useState } from 'preact/hooks'
-import { cursorsType, textType, timeType, useAddress } from '../../parts/address.js'
-import { Form, Moment } from '../../parts/field.js'
-import { fieldOfMs, isUtc, msOfField } from '../../parts/format.js'
-import { Button, Empty, Time } from '../../parts/texts.js'
+import { choiceType, cursorsType, textType, timeType, useAddress } from '../../parts/address.js'
+import { Choice, Form, Moment, Problem, sameLabels, TextInput } from '../../parts/field.js'
+import { counted, countText, fieldOfMs, isoOf, isUtc, msOfField } from '../../parts/format.js'
+import { Button, Empty, Failure, Loading, Time } from '../../parts/texts.js'
 import type { SignedIn } from '../../parts/session.js'
-import { EdgeTable, type EdgeFilter } from './edge-table.js'
-import { ReachableTree } from './reachable-tree.js'
+import type { EdgePage, ServiceClient, TraversalResult } from '../../../client/index.js'
+import { CardTable, CursorPages } from '../../parts/card-table.js'
+import { Read, useLoaded } from '../../parts/load.js'
+import { agentLink } from '../../route.js'
+import { type Branch, firstOf, treeOf } from './tree.js'
 
 /** A field has whole seconds; this extends a typed time to the end of its second. */
 const REST_OF_SECOND_MS = 999
@@ -84,13 +87,11 @@ function Filter(props: { filter: EdgeFilter; set: (filter: EdgeFilter) => void; 
     >
       <label class="field">
         Edge type
-        <input
+        <TextInput
           type="search"
           placeholder="All"
-          autocomplete="off"
-          spellcheck={false}
           value={type}
-          onInput={(event) => setType(event.currentTarget.value.trim())}
+          set={(typed) => setType(typed.trim())}
           aria-invalid={isWrong}
           aria-describedby={isWrong ? 'edge-type-problem' : undefined}
         />
@@ -101,11 +102,165 @@ function Filter(props: { filter: EdgeFilter; set: (filter: EdgeFilter) => void; 
         <Button text="Reset" onClick={() => set({ type: '', asOfMs: undefined })} />
       )}
       <Button text="Refresh" class="quiet" onClick={refresh} />
-      {isWrong && (
-        <p id="edge-type-problem" class="problem" role="alert">
-          Expected 1 to 64 characters of A-Z a-z 0-9 _ . : / -
+      <Problem
+        id="edge-type-problem"
+        text={isWrong && 'Expected 1 to 64 characters of A-Z a-z 0-9 _ . : / -'}
+      />
+    </Form>
+  )
+}
+
+const PAGE_EDGES = 50
+
+export interface EdgeFilter {
+  /** Empty for all. */
+  type: string
+  /** The point in time in Unix milliseconds; undefined for now. */
+  asOfMs: number | undefined
+}
+
+/** The query parameters of a filter. */
+export function optionsOf({ type, asOfMs }: EdgeFilter): { edge_type?: string; as_of?: string } {
+  return { ...(type !== '' && { edge_type: type }), ...(asOfMs !== undefined && { as_of: isoOf(asOfMs) }) }
+}
+
+/** The outgoing or incoming edges of an agent. */
+export function EdgeTable(props: {
+  service: ServiceClient
+  agent: string
+  direction: 'out' | 'in'
+  filter: EdgeFilter
+  /** A new value reads the edges again. */
+  revision: number
+}) {
+  const { service, agent, direction, filter, revision } = props
+  const [cursors, setCursors] = useAddress(direction, cursorsType)
+  const cursor = cursors.at(-1)
+  const read = useLoaded<EdgePage>(`${cursor ?? ''} ${revision}`, (signal) => {
+    const page = { direction, limit: PAGE_EDGES, cursor, signal }
+    return service.graph.edgePage(agent, { ...page, ...optionsOf(filter) })
+  })
+  const isOut = direction === 'out'
+  const name = isOut ? `Edges from ${agent}` : `Edges to ${agent}`
+  return (
+    <section class="edges">
+      <h2>{isOut ? 'Outgoing edges' : 'Incoming edges'}</h2>
+      <Read of={read} what="edges">
+        {({ edges }) =>
+          edges.length === 0 ? (
+            cursor === undefined && <NoEdges isOut={isOut} filter={filter} />
+          ) : (
+            <CardTable
+              name={name}
+              rows={edges}
+              keyOf={({ src, edge_type: type, dst }) => `${src} ${type} ${dst}`}
+              long={['Agent', 'Type']}
+              head={['Agent', ({ src, dst }) => <AgentLink agent={isOut ? dst : src} />]}
+              numbers={['Weight']}
+              cells={{
+                Type: ({ edge_type: type }) => <code>{type}</code>,
+                Weight: ({ weight }) => weight,
+              }}
+            />
+          )
+        }
+      </Read>
+      <CursorPages cursors={cursors} set={setCursors} next={read.loaded.value?.next_cursor} />
+    </section>
+  )
+}
+
+function AgentLink({ agent }: { agent: string }) {
+  return <a href={agentLink(agent, 'graph')}>{agent}</a>
+}
+
+function NoEdges({ isOut, filter: { type, asOfMs } }: { isOut: boolean; filter: EdgeFilter }) {
+  const title = isOut ? 'No outgoing edges' : 'No incoming edges'
+  if (type !== '' || asOfMs !== undefined)
+    return <Empty title={title}>Try another type or another time.</Empty>
+  return (
+    <Empty title={title}>
+      Edges are relations between agents. A program adds an edge with <code>POST /v1/graph/edges</code>; the
+      edge is a signed record of its source agent.
+    </Empty>
+  )
+}
+
+const SHOWN_BRANCHES = 300
+const depths = ['2', '1', '3'] as const
+const stepsType = choiceType(depths)
+
+/** The agents reachable from an agent in up to three steps, as a tree. */
+export function ReachableTree(props: {
+  service: ServiceClient
+  agent: string
+  filter: EdgeFilter
+  /** A new value reads the tree again. */
+  revision: number
+}) {
+  const { service, agent, filter, revision } = props
+  const [depth, setDepth] = useAddress('steps', stepsType)
+  const [most, setMost] = useState(SHOWN_BRANCHES)
+  const { loaded, reload } = useLoaded<TraversalResult>(`${depth} ${revision}`, (signal) =>
+    service.graph.traverse(agent, { depth: Number(depth), signal, ...optionsOf(filter) }),
+  )
+  const found = loaded.value
+  return (
+    <section class="edges" aria-label={`Reachable from ${agent}`}>
+      <h2>Reachable agents</h2>
+      <div class="tools">
+        <Choice
+          name="Steps"
+          value={depth}
+          options={sameLabels(depths.toSorted())}
+          set={(chosen) => {
+            setMost(SHOWN_BRANCHES)
+            setDepth(stepsType.read([chosen]))
+          }}
+        />
+        {found !== undefined && (
+          <p role="status" class="muted">
+            {counted(found.nodes.length - 1, 'other agent')} by {counted(found.edges.length, 'edge')}
+          </p>
+        )}
+      </div>
+      {loaded.kind === 'failed' && <Failure message={loaded.message} retry={reload} />}
+      {found === undefined && loaded.kind === 'loading' && <Loading what="the reachable agents" />}
+      {found?.truncated === true && (
+        <p class="notice warn">
+          The result is incomplete: it exceeds the server’s limit for one traversal. Choose fewer steps, or
+          one edge type.
         </p>
       )}
-    </Form>
+      {found !== undefined && found.edges.length > 0 && (
+        <nav class="tree" aria-label={`Tree from ${agent}`}>
+          <strong>{agent}</strong>
+          <Branches branches={firstOf(treeOf(agent, found.edges), most)} />
+        </nav>
+      )}
+      {found !== undefined && found.edges.length > most && (
+        <p class="muted">
+          The first {countText(most)} edges.{' '}
+          <Button text="Show more" onClick={() => setMost(most + SHOWN_BRANCHES)} />
+        </p>
+      )}
+    </section>
+  )
+}
+
+function Branches({ branches }: { branches: readonly Branch[] }) {
+  return (
+    <ul>
+      {branches.map(({ edge: { edge_type: type, dst, weight }, isElsewhere, branches: further }) => (
+        <li key={`${type} ${dst}`}>
+          <code class="member">{type}</code> → <a href={agentLink(dst, 'graph')}>{dst}</a>{' '}
+          <span class="muted">
+            {weight !== 1 && `weight ${weight} `}
+            {isElsewhere && '(already in this tree)'}
+          </span>
+          {further.length > 0 && <Branches branches={further} />}
+        </li>
+      ))}
+    </ul>
   )
 }

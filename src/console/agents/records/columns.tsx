@@ -3,7 +3,7 @@ import { fieldPathDetail, fieldSteps, pathOfSteps } from '../../../strand/field-
 import { tabStore } from '../../storage.js'
 import type { RecordRow } from '../../parts/records/record-row.js'
 import { isObject, valueOfJson } from '../../parts/json.js'
-import { Form, Problem } from '../../parts/field.js'
+import { Form, Problem, TextInput } from '../../parts/field.js'
 import { columnName } from '../../parts/records/record-table.js'
 import { Button } from '../../parts/texts.js'
 
@@ -108,13 +108,11 @@ function AnyColumn({ add }: { add: (path: string) => void }) {
         setPath('')
       }}
     >
-      <input
+      <TextInput
         aria-label="Path of a column"
         placeholder="door.name or /door/name"
-        autocomplete="off"
-        spellcheck={false}
         value={path}
-        onInput={(event) => setPath(event.currentTarget.value)}
+        set={setPath}
       />
       <Button text="Add" type="submit" />
       <Problem text={fault} />

@@ -1,6 +1,5 @@
-import type { TargetedEvent } from 'preact'
 import { useLayoutEffect, useState } from 'preact/hooks'
-import { Field, Moment, Problem } from '../../parts/field.js'
+import { Field, Moment, Problem, TextInput, Select, sameLabels, Form } from '../../parts/field.js'
 import { operatorWords } from '../../parts/rule-diff.js'
 import { isUtc } from '../../parts/format.js'
 import {
@@ -10,28 +9,21 @@ import {
   emptyCondition,
   noFilter,
   operatorOf,
-  operators,
   queryOf,
   valueTypes,
 } from './filter.js'
 import { Button } from '../../parts/texts.js'
 
 /** A form that filters the list of records, with the filter of the address at first and after it changes. */
-export function FilterForm({
-  applied,
-  apply,
-}: {
-  applied: FilterDraft
-  apply: (draft: FilterDraft) => void
-}) {
+export function FilterForm(props: { applied: FilterDraft; apply: (draft: FilterDraft) => void }) {
+  const { applied, apply } = props
   const [draft, setDraft] = useState(applied)
   const [fault, setFault] = useState<string | undefined>(undefined)
   useLayoutEffect(() => {
     setDraft(applied)
     setFault(faultOf(applied))
   }, [JSON.stringify(applied), isUtc.value])
-  const submit = (event: TargetedEvent<HTMLFormElement, SubmitEvent>): void => {
-    event.preventDefault()
+  const submit = (): void => {
     const found = faultOf(draft)
     setFault(found)
     if (found === undefined) apply(draft)
@@ -48,7 +40,7 @@ export function FilterForm({
     setDraft({ ...draft, conditions })
   }
   return (
-    <form class="filter" onSubmit={submit} aria-label="Filter">
+    <Form class="filter" submit={submit} aria-label="Filter">
       <div class="filter-line">
         <Field
           name="Types"
@@ -73,7 +65,7 @@ export function FilterForm({
         <Button text="Apply" type="submit" class="primary" />
         <Button text="Clear" class="quiet" onClick={clear} />
       </div>
-    </form>
+    </Form>
   )
 }
 
@@ -96,57 +88,42 @@ export function Condition(props: ConditionProps) {
   return (
     <fieldset class="condition">
       <legend class="hidden">Condition</legend>
-      <input
+      <TextInput
         aria-label="Field"
         placeholder="Field, for example door.name or /door/name"
-        autocomplete="off"
-        spellcheck={false}
         value={condition.field}
-        onInput={(event) => set({ ...condition, field: event.currentTarget.value })}
+        set={(field) => set({ ...condition, field })}
       />
-      <select
+      <Select
         aria-label="Comparison"
         value={op}
-        onChange={(event) => set({ ...condition, op: operatorOf(event.currentTarget.value) ?? 'eq' })}
-      >
-        {operators.map((one) => (
-          <option key={one} value={one}>
-            {operatorWords[one]}
-          </option>
-        ))}
-      </select>
+        options={operatorWords}
+        set={(chosen) => set({ ...condition, op: operatorOf(chosen) ?? 'eq' })}
+      />
       {op !== 'exists' && (
-        <select
+        <Select
           aria-label="Type of the value"
           value={valueType}
-          onChange={(event) => {
-            const chosen = event.currentTarget.value
+          options={sameLabels(valueTypes)}
+          set={(chosen) =>
             set({ ...condition, valueType: valueTypes.find((one) => one === chosen) ?? 'automatic' })
-          }}
-        >
-          {valueTypes.map((one) => (
-            <option key={one}>{one}</option>
-          ))}
-        </select>
+          }
+        />
       )}
       {isChoice ? (
-        <select
+        <Select
           aria-label="Value"
           value={condition.value === 'no' ? 'no' : 'yes'}
-          onChange={(event) => set({ ...condition, value: event.currentTarget.value })}
-        >
-          <option>yes</option>
-          <option>no</option>
-        </select>
+          options={sameLabels(['yes', 'no'])}
+          set={(value) => set({ ...condition, value })}
+        />
       ) : (
-        <input
+        <TextInput
           aria-label="Value"
           placeholder={op === 'in' ? 'one, another' : 'Value'}
-          list={values}
-          autocomplete="off"
-          spellcheck={false}
+          {...(values !== undefined && { list: values })}
           value={condition.value}
-          onInput={(event) => set({ ...condition, value: event.currentTarget.value })}
+          set={(value) => set({ ...condition, value })}
         />
       )}
       <Button text="Remove" class="quiet" aria-label="Remove this condition" onClick={() => set(undefined)} />

@@ -1,25 +1,31 @@
 import { useLayoutEffect, useMemo, useState } from 'preact/hooks'
-import type { AgentStatusResponse } from '../../../client/index.js'
+import type { AgentStatusResponse, ServiceClient } from '../../../client/index.js'
 import { cursorsType, numberType, sameView, useAddress } from '../../parts/address.js'
-import { Choice } from '../../parts/field.js'
+import { Choice, Form, Problem, TextInput } from '../../parts/field.js'
 import { Pages } from '../../parts/card-table.js'
 import { useRoving } from '../../parts/roving.js'
-import { Read, useLoaded } from '../../parts/load.js'
-import { Button, Empty } from '../../parts/texts.js'
-import { isUtc } from '../../parts/format.js'
+import { lazy, Read, useChange, useLoaded } from '../../parts/load.js'
+import { Button, Empty, ScopedButton } from '../../parts/texts.js'
+import { countText, isUtc } from '../../parts/format.js'
 import { agentLink, goTo } from '../../route.js'
-import type { SignedIn } from '../../parts/session.js'
-import { columnsType, queryOfView, type RecordsView, viewOf } from './address.js'
-import { ColumnPicker, chosenColumns, storeColumns } from './columns.js'
+import { hasScope, type SignedIn } from '../../parts/session.js'
+import { chosenColumns, ColumnPicker, storeColumns } from './columns.js'
 import { ExportDialog } from '../../parts/export-dialog.js'
-import { type FilterDraft, queryOf } from './filter.js'
+import { columnsType, type FilterDraft, queryOf, queryOfView, type RecordsView, viewOf } from './filter.js'
 import { FilterForm } from './filter-form.js'
-import { GoTo } from './go-to.js'
-import { NewRecordButton } from './new-record-button.js'
 import { Mismatches, NoMatch } from './no-match.js'
 import { RecordDrawer } from '../../parts/records/record-drawer.js'
-import { readRows, type RecordOrder, type RecordRow, rowOfQuery } from '../../parts/records/record-row.js'
+import {
+  findRecords,
+  hashDigits,
+  readRows,
+  type RecordOrder,
+  type RecordRow,
+  rowOfQuery,
+} from '../../parts/records/record-row.js'
 import { RecordTable } from '../../parts/records/record-table.js'
+import { isReservedType } from '../../../strand/record-type.js'
+import type { RecordDraft } from './new-record.js'
 
 const PAGE_RECORDS = 50
 
@@ -154,13 +160,9 @@ interface LoadedPage {
 /**
  * One page of the strand, or of the results of a filter. The next page is identified by a seq or a cursor.
  */
-function usePage({
-  session,
-  status,
-  filter,
-  order,
-}: Pick<RecordsTabProps, 'session' | 'status'> & { filter: FilterDraft; order: RecordOrder }) {
-  const { service } = session
+function usePage(of: Pick<RecordsTabProps, 'session' | 'status'> & Pick<RecordsView, 'filter' | 'order'>) {
+  const { status, filter, order } = of
+  const { service } = of.session
   const { agent_id: agent, record_count: headSeq } = status
   const query = queryOf(filter)
   const key = `${agent} ${order} ${JSON.stringify(query ?? headSeq)}`
@@ -200,4 +202,101 @@ function seqsOfPage(of: { order: RecordOrder; headSeq: number; position: string 
   const fromSeq = Math.min(seq ?? 0, headSeq)
   const toSeq = Math.min(headSeq, fromSeq + PAGE_RECORDS - 1)
   return { fromSeq, toSeq, next: toSeq === headSeq ? undefined : String(toSeq + 1) }
+}
+
+/** Opens a record by its seq, or by its hash or the first digits of it, which can lead to another agent. */
+export function GoTo(props: {
+  service: ServiceClient
+  status: AgentStatusResponse
+  go: (seq: number) => void
+}) {
+  const { service, status, go } = props
+  const { agent_id: agent, record_count: headSeq } = status
+  const [text, setText] = useState('')
+  const { isBusy, problem, run } = useChange()
+  const open = async (): Promise<void> => {
+    const digits = hashDigits(text)
+    const isSeq = /^(0|[1-9][0-9]{0,14})$/.test(text.trim())
+    if (isSeq && (digits === undefined || Number(text) <= headSeq)) return go(Number(text))
+    if (digits === undefined) throw new Error(expected)
+    const found = await findRecords(service, digits, AbortSignal.timeout(READ_MS))
+    const own = found.filter((one) => one.agent === agent)
+    const [record, another] = own.length > 0 ? own : found
+    if (record === undefined) throw new Error(`No record has a hash that begins with ${digits}`)
+    if (another !== undefined) throw new Error('Several records have these digits: enter more of the hash')
+    if (record.agent === agent) go(record.seq)
+    else location.hash = agentLink(record.agent, record.seq)
+  }
+  const expected = `Expected a number from 0 to ${headSeq}, or the first 8 or more digits of a hash`
+  return (
+    <Form
+      class="go-to"
+      submit={() => {
+        if (text.trim() !== '') void run(open)
+      }}
+    >
+      <label>
+        <span class="hidden">Go to record, 0 to {countText(headSeq)}, or by its hash</span>
+        <TextInput
+          placeholder={`0 to ${headSeq}, or a hash`}
+          autocapitalize="none"
+          value={text}
+          set={setText}
+        />
+      </label>
+      <Button text="Go to record" type="submit" disabled={isBusy} />
+      <Problem text={problem} />
+    </Form>
+  )
+}
+
+const READ_MS = 30_000
+
+const NewRecord = lazy(async () => (await import('./new-record.js')).NewRecord)
+
+const emptyRecord: RecordDraft = { type: 'record', text: '{\n  \n}' }
+
+/** A button that opens the form for a new record, and then the record. */
+export function NewRecordButton(props: {
+  session: SignedIn
+  agent: string
+  /** The records of the page, of which the form can copy the first. */
+  rows: readonly RecordRow[]
+  linkTo: (seq: number) => string
+  reload: () => void
+}) {
+  const { session, agent, rows, linkTo, reload } = props
+  const { service, who } = session
+  const [isOpen, setOpen] = useState(false)
+  const [draft, setDraft] = useState(emptyRecord)
+  // Only the server writes to its strands.
+  if (agent.startsWith('server::')) return null
+  return (
+    <>
+      <ScopedButton
+        text="New record"
+        class="primary"
+        // The rules of the agent define what a user can write.
+        allowed={who.kind === 'user' || hasScope(who, 'records:write')}
+        scope="records:write"
+        onClick={() => setOpen(true)}
+      />
+      {isOpen && (
+        <NewRecord
+          service={service}
+          agent={agent}
+          draft={draft}
+          setDraft={setDraft}
+          model={rows.find(({ type, body }) => body !== undefined && !isReservedType(type))}
+          written={(seq) => {
+            setOpen(false)
+            setDraft(emptyRecord)
+            reload()
+            location.hash = linkTo(seq)
+          }}
+          close={() => setOpen(false)}
+        />
+      )}
+    </>
+  )
 }

@@ -1,6 +1,7 @@
 import { useLayoutEffect, useState } from 'preact/hooks'
 import type { PolicyClaims } from '../../../auth/row-policy.js'
 import type { ServiceClient, User } from '../../../client/index.js'
+import { TextInput } from '../../parts/field.js'
 import { useLoaded } from '../../parts/load.js'
 import type { SignedIn } from '../../parts/session.js'
 import { canReadUsers, namespaceOf, neededForUsers, readUserOfId } from '../../parts/users.js'
@@ -47,19 +48,17 @@ export function UserChoice(props: {
   return (
     <div class="field">
       <label for="try-user">User, by e-mail prefix</label>
-      <input
+      <TextInput
         id="try-user"
         type="search"
         list={LIST_ID}
-        autocomplete="off"
         autocapitalize="none"
-        spellcheck={false}
         disabled={!isAllowed}
         value={chosen?.email ?? typed}
         aria-describedby="try-user-note"
         onFocus={() => setUsed(true)}
-        onInput={(event) => {
-          setTyped(event.currentTarget.value.trim().toLowerCase())
+        set={(text) => {
+          setTyped(text.trim().toLowerCase())
           setUserId('')
         }}
       />

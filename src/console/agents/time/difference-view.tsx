@@ -1,11 +1,10 @@
 import { useState } from 'preact/hooks'
 import type { AgentStatusResponse, ServiceClient } from '../../../client/index.js'
 import { explain } from '../../parts/explain.js'
-import { LineFacts } from '../../parts/facts.js'
 import { counted, countText, lineText } from '../../parts/format.js'
 import { useTask } from '../../parts/load.js'
 import { FocusedResult, ProgressLine } from '../../parts/result.js'
-import { Button, Failure, Time } from '../../parts/texts.js'
+import { Button, Failure, LineFacts, Time } from '../../parts/texts.js'
 import { agentLink } from '../../route.js'
 import {
   type ChangeRecord,

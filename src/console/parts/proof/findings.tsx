@@ -1,7 +1,6 @@
 import type { VerifiedExport } from '../../../client/index.js'
-import { Facts } from '../facts.js'
 import { countText, counted, recordsText } from '../format.js'
-import { Hash, Key, Time } from '../texts.js'
+import { Facts, Hash, Key, Time } from '../texts.js'
 import type { StoredCheck } from './stored-check.js'
 
 /** The counts of a check, with what it proves and what it does not prove. */

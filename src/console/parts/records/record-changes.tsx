@@ -1,10 +1,5 @@
 import { useEffect, useState } from 'preact/hooks'
-import {
-  type AgentStatusResponse,
-  type MutationResponse,
-  type ServiceClient,
-  ServiceError,
-} from '../../../client/index.js'
+import { type AgentStatusResponse, type ServiceClient, ServiceError } from '../../../client/index.js'
 import { Failure, ScopedButton } from '../texts.js'
 import { hasScope, type Scope, session } from '../session.js'
 import { type ChangeConsequences, Confirm, ConsequenceList, useFocusAfter } from '../confirm.js'
@@ -42,12 +37,11 @@ export function RecordChanges({ reload, ...about }: ChangedRecord & { reload: ()
           {actions.map((action) => (
             <ScopedButton
               key={action}
+              text={buttonNames[action]}
               allowed={hasScope(who, scopeOf(action))}
               scope={scopeOf(action)}
               onClick={() => setConfirming(action)}
-            >
-              {buttonNames[action]}
-            </ScopedButton>
+            />
           ))}
           <span class="muted">{zoneText[status.zone]}</span>
         </div>
@@ -168,7 +162,7 @@ function ChangeDialog(props: {
         isDanger: action !== 'restore',
         isDisabled: hash === undefined,
         confirm: action === 'erase' && hash !== undefined ? { wanted: keyDigits(hash), what } : undefined,
-        apply: () => changeRecord({ service, agent, hash: hash ?? '', action }),
+        apply: () => service.agent(agent)[methods[action]](hash ?? ''),
         explainError,
         describeResult: ({ seq }) => (
           <>
@@ -197,23 +191,8 @@ function bodySize(body: string | undefined): string {
   return body === undefined ? 'which is not shown here' : bytesText(utf8(body).length)
 }
 
-function changeRecord(what: {
-  service: ServiceClient
-  agent: string
-  hash: string
-  action: RecordAction
-}): Promise<MutationResponse> {
-  const { service, hash, action } = what
-  const agent = service.agent(what.agent)
-  switch (action) {
-    case 'delete':
-      return agent.deleteRecord(hash)
-    case 'restore':
-      return agent.restore(hash)
-    case 'erase':
-      return agent.eraseRecord(hash)
-  }
-}
+/** The method of an agent for each change. */
+const methods = { delete: 'deleteRecord', restore: 'restore', erase: 'eraseRecord' } as const
 
 function explainError(error: unknown): string {
   if (error instanceof ServiceError && error.code === 'proposal_open')

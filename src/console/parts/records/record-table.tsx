@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact'
 import { fieldOf, storedSteps } from '../../../strand/field-path.js'
 import { countText, lineText } from '../format.js'
 import { SortHeading } from '../card-table.js'
@@ -29,50 +30,87 @@ export function RecordTable(props: {
   const { imported = 0 } = props
   const sort = { column: 'Seq', isDescending: order === 'desc' }
   return (
-    <div class="scroll">
-      {/* Explicit roles, because the styles of cards would remove the implicit ones. */}
-      <table class="rows records" role="table" aria-label={`Records of ${agent}`}>
-        <thead role="rowgroup">
-          <tr role="row">
-            <th role="columnheader" scope="col" class="number" aria-sort={setOrder && ariaSort(sort, 'Seq')}>
-              <SortHeading
-                column="Seq"
-                sort={sort}
-                set={setOrder && (({ isDescending }) => setOrder(isDescending ? 'desc' : 'asc'))}
-              />
-            </th>
-            <th role="columnheader" scope="col">
-              Time
-            </th>
-            <th role="columnheader" scope="col">
-              Type
-            </th>
-            {columns.map((path) => (
-              <th key={path} role="columnheader" scope="col" class={hasNumbers(rows, path) ? 'number' : ''}>
-                {columnName(path)}
-              </th>
-            ))}
-            <th role="columnheader" scope="col" class="cut body">
-              Body
-            </th>
-            <th role="columnheader" scope="col">
-              State
-            </th>
-          </tr>
-        </thead>
-        <tbody role="rowgroup">
-          {rows.map((row) => (
-            <Row
-              key={row.seq}
-              href={linkTo(row.seq)}
-              row={row}
-              columns={columns}
-              isImported={row.seq < imported}
+    <RecordCards
+      class="records"
+      name={`Records of ${agent}`}
+      headings={
+        <>
+          <th role="columnheader" scope="col" class="number" aria-sort={setOrder && ariaSort(sort, 'Seq')}>
+            <SortHeading
+              column="Seq"
+              sort={sort}
+              set={setOrder && (({ isDescending }) => setOrder(isDescending ? 'desc' : 'asc'))}
+            />
+          </th>
+          <ColumnHeading text="Time" />
+          <ColumnHeading text="Type" />
+          {columns.map((path) => (
+            <ColumnHeading
+              key={path}
+              text={columnName(path)}
+              class={hasNumbers(rows, path) ? 'number' : ''}
             />
           ))}
-        </tbody>
+          <ColumnHeading text="Body" class="cut body" />
+          <ColumnHeading text="State" />
+        </>
+      }
+    >
+      {rows.map((row) => (
+        <Row
+          key={row.seq}
+          href={linkTo(row.seq)}
+          row={row}
+          columns={columns}
+          isImported={row.seq < imported}
+        />
+      ))}
+    </RecordCards>
+  )
+}
+
+/** A table of records with its headings; on a narrow page each row is a card. */
+export function RecordCards(props: {
+  class: string
+  /** Names the table for screen readers. */
+  name: string
+  headings: ComponentChildren
+  children: ComponentChildren
+}) {
+  return (
+    <div class="scroll">
+      {/* Explicit roles, because the styles of cards would remove the implicit ones. */}
+      <table class={`rows ${props.class}`} role="table" aria-label={props.name}>
+        <thead role="rowgroup">
+          <tr role="row">{props.headings}</tr>
+        </thead>
+        <tbody role="rowgroup">{props.children}</tbody>
       </table>
     </div>
+  )
+}
+
+export function ColumnHeading(props: { text: string; class?: string }) {
+  return (
+    <th role="columnheader" scope="col" class={props.class}>
+      {props.text}
+    </th>
+  )
+}
+
+/** The cells of every row: the seq, with the link that covers the row, and the time. */
+export function SeqAndTime({ href, row: { seq, ms } }: { href: string; row: RecordRow }) {
+  return (
+    <>
+      <th role="rowheader" scope="row" class="number seq">
+        <a class="whole" href={href} aria-label={`Record ${countText(seq)}`}>
+          {countText(seq)}
+        </a>
+      </th>
+      <td role="cell" class="time">
+        <Time ms={ms} />
+      </td>
+    </>
   )
 }
 
@@ -83,17 +121,10 @@ function hasNumbers(rows: readonly RecordRow[], path: string): boolean {
 
 function Row(props: { href: string; row: RecordRow; columns: readonly string[]; isImported: boolean }) {
   const { href, row, columns, isImported } = props
-  const { seq, type, ms, body, members, state } = row
+  const { type, body, members, state } = row
   return (
     <tr role="row" class={`record ${state}`}>
-      <th role="rowheader" scope="row" class="number seq">
-        <a class="whole" href={href} aria-label={`Record ${countText(seq)}`}>
-          {countText(seq)}
-        </a>
-      </th>
-      <td role="cell" class="time">
-        <Time ms={ms} />
-      </td>
+      <SeqAndTime href={href} row={row} />
       <td role="cell" class="cut type">
         <code>{type}</code>
       </td>

@@ -2,6 +2,7 @@ import type { RefObject } from 'preact'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import type { ServiceClient } from '../../../client/index.js'
 import { switchType, textType, useAddress } from '../address.js'
+import { TextInput } from '../field.js'
 import { countText, lineText } from '../format.js'
 import { Button, Empty, Time } from '../texts.js'
 import { agentLink } from '../../route.js'
@@ -98,11 +99,9 @@ export function TailButtons(props: {
       />
       <label class="field">
         With field
-        <input
+        <TextInput
           ref={fieldInput}
           placeholder="any"
-          autocomplete="off"
-          spellcheck={false}
           defaultValue={field}
           onChange={(event) => {
             setField(event.currentTarget.value.trim())
@@ -128,9 +127,10 @@ export function SystemButton({ isOn, set }: { isOn: boolean; set: (isOn: boolean
 
 function TailLine({ tail }: { tail: Tail }) {
   const received = tail.received.value
+  const state = tail.state.value
   return (
     <p class="tail-line">
-      <span role="status">{stateText(tail.state.value)}</span>
+      <span role="status">{state.kind === 'refused' ? state.message : stateTexts[state.kind]}</span>
       <span class="muted"> · {countText(tail.perSecond.value)} per second</span>
       {received > ROWS_MAX && (
         <span class="muted">
@@ -142,25 +142,14 @@ function TailLine({ tail }: { tail: Tail }) {
   )
 }
 
-function stateText(state: TailState): string {
-  switch (state.kind) {
-    case 'connecting':
-      return 'Connecting…'
-    case 'replaying':
-      return 'Loading earlier records…'
-    case 'live':
-      return 'Live'
-    case 'lost':
-      return 'Connection lost. Reconnecting from the last record'
-    case 'paused':
-      return 'Paused. Resume continues here without a gap'
-    case 'hidden':
-      return 'Paused while the page is hidden'
-    case 'elsewhere':
-      return 'Paused, because other tabs are live. It continues when you return to this tab'
-    case 'refused':
-      return state.message
-  }
+const stateTexts: Record<Exclude<TailState['kind'], 'refused'>, string> = {
+  connecting: 'Connecting…',
+  replaying: 'Loading earlier records…',
+  live: 'Live',
+  lost: 'Connection lost. Reconnecting from the last record',
+  paused: 'Paused. Resume continues here without a gap',
+  hidden: 'Paused while the page is hidden',
+  elsewhere: 'Paused, because other tabs are live. It continues when you return to this tab',
 }
 
 /** Only the newest and the oldest block change; Preact skips an element that is identical to the last one. */

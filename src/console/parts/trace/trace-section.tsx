@@ -1,11 +1,9 @@
-import { Facts } from '../facts.js'
 import { Read, useLoaded } from '../load.js'
 import type { RecordRow } from '../records/record-row.js'
 import { session, type SignedIn } from '../session.js'
-import { CopyButton } from '../texts.js'
+import { CopyButton, Facts } from '../texts.js'
 import { traceLink } from '../../route.js'
-import { findTrace, type SearchedTimes, type Trace } from './find-trace.js'
-import { aboveOf, spansAbove } from './span-tree.js'
+import { aboveOf, findTrace, type SearchedTimes, spansAbove, type Trace } from './find-trace.js'
 import { durationOf, msOfNanoseconds, type Telemetry, telemetryOf, traceIdOf } from './telemetry.js'
 import { Duration, ExactTime, Outcome, TelemetryLink } from './telemetry-texts.js'
 
