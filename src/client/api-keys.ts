@@ -1,5 +1,5 @@
 import { changeCall, pagesOf, readCall } from './collection.js'
-import { type Call, type CredentialSource, type Transport, pathSegment } from './http.js'
+import { type SendJson, pathSegment } from './http.js'
 import type {
   ApiKey,
   ApiKeyDeleted,
@@ -24,12 +24,10 @@ export interface ApiKeyListOptions extends CallOptions {
  * as those of the client do.
  */
 export class ApiKeysClient {
-  readonly #transport: Transport
-  readonly #apiKey: CredentialSource
+  readonly #send: SendJson
 
-  constructor(transport: Transport, apiKey: CredentialSource) {
-    this.#transport = transport
-    this.#apiKey = apiKey
+  constructor(send: SendJson) {
+    this.#send = send
   }
 
   /** One page of keys in the order of their ids. The secrets are not included: only `create` returns them. */
@@ -59,9 +57,5 @@ export class ApiKeysClient {
   remove(keyId: string, options: ChangeOptions = {}): Promise<ApiKeyDeleted> {
     const path = `/v1/admin/api-keys/${pathSegment(keyId)}`
     return this.#send({ ...changeCall(path, undefined, options), method: 'DELETE' })
-  }
-
-  #send<R>(call: Call): Promise<R> {
-    return this.#transport.json({ ...call, credential: this.#apiKey })
   }
 }

@@ -1,5 +1,5 @@
 import { type Bare, changeCall, dated, momentText, pagesOf, readCall } from './collection.js'
-import { type Call, type CredentialSource, type Transport, pathSegment } from './http.js'
+import { type SendJson, pathSegment } from './http.js'
 import type {
   CallOptions,
   ChangeOptions,
@@ -46,12 +46,10 @@ const PAGE_ROWS = 1_000
  * for edges: calls carry the client's API key, if it has one. Methods reject as those of the client do.
  */
 export class GraphClient {
-  readonly #transport: Transport
-  readonly #apiKey: CredentialSource | undefined
+  readonly #send: SendJson
 
-  constructor(transport: Transport, apiKey: CredentialSource | undefined) {
-    this.#transport = transport
-    this.#apiKey = apiKey
+  constructor(send: SendJson) {
+    this.#send = send
   }
 
   /** Adds an edge. Errors: 404 `agent_not_found` for either end. */
@@ -133,10 +131,6 @@ export class GraphClient {
     const read = (cursor?: string) => this.edgePage(agentId, { ...options, limit: PAGE_ROWS, cursor })
     for await (const page of pagesOf(read)) edges.push(...page.edges)
     return edges
-  }
-
-  #send<R>(call: Call): Promise<R> {
-    return this.#transport.json(this.#apiKey === undefined ? call : { ...call, credential: this.#apiKey })
   }
 }
 

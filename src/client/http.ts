@@ -37,6 +37,9 @@ export interface Call {
   timeoutMs?: number
 }
 
+/** Sends a call and reads its JSON answer. Errors as of `Transport`. */
+export type SendJson = <R>(call: Call) => Promise<R>
+
 export interface TransportSettings {
   addresses: Addresses
   fetch: typeof fetch
@@ -130,20 +133,14 @@ export class Transport {
    * @throws ServiceError, NotFoundError, NetworkError; the reason of the signal if it is aborted
    */
   json<T>(call: Call): Promise<T> {
-    return this.#run(call, async (response, deadline) => {
-      const text = await unlessUnreachable(response.text())
-      deadline.release()
-      return parseAnswer<T>(text, response)
-    })
+    return this.#run(call, async (response, deadline) =>
+      parseAnswer<T>(await wholeText(response, deadline), response),
+    )
   }
 
   /** Sends a call and reads its answer as text. Errors as for `json`. */
   text(call: Call): Promise<string> {
-    return this.#run(call, async (response, deadline) => {
-      const text = await unlessUnreachable(response.text())
-      deadline.release()
-      return text
-    })
+    return this.#run(call, wholeText)
   }
 
   /**
@@ -302,6 +299,12 @@ async function unlessUnreachable<R>(exchange: Promise<R>): Promise<R> {
   } catch (cause) {
     throw new NetworkError('The service could not be reached', { cause })
   }
+}
+
+async function wholeText(response: Response, deadline: Deadline): Promise<string> {
+  const text = await unlessUnreachable(response.text())
+  deadline.release()
+  return text
 }
 
 function parseAnswer<T>(text: string, response: Response): T {

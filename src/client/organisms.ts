@@ -1,5 +1,5 @@
 import { changeCall, pagesOf, readCall } from './collection.js'
-import { type Call, type CredentialSource, type Transport, pathSegment } from './http.js'
+import { type SendJson, pathSegment } from './http.js'
 import type {
   CallOptions,
   ChangeOptions,
@@ -26,12 +26,10 @@ const PAGE_ROWS = 1_000
 
 /** Administration of organisms, with the API key of the client. Methods reject as those of the client do. */
 export class OrganismsClient {
-  readonly #transport: Transport
-  readonly #apiKey: CredentialSource
+  readonly #send: SendJson
 
-  constructor(transport: Transport, apiKey: CredentialSource) {
-    this.#transport = transport
-    this.#apiKey = apiKey
+  constructor(send: SendJson) {
+    this.#send = send
   }
 
   /**
@@ -82,10 +80,6 @@ export class OrganismsClient {
       total = page.total
     }
     return { organisms, total }
-  }
-
-  #send<R>(call: Call): Promise<R> {
-    return this.#transport.json({ ...call, credential: this.#apiKey })
   }
 }
 

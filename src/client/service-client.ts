@@ -6,7 +6,7 @@ import { type Timing, systemTiming } from './timing.js'
 import { type Bare, CollectionHandle, changeCall, dated, pagesOf, readCall } from './collection.js'
 import { NetworkError } from './errors.js'
 import { GraphClient } from './graph.js'
-import { Transport, pathSegment } from './http.js'
+import { type SendJson, Transport, pathSegment } from './http.js'
 import { type IngestManyOptions, type RecordSource, ingestMany, ingestOne } from './ingest.js'
 import { type ConsistencyOptions, LogClient } from './server-log.js'
 import { OrganismsClient, pathOf } from './organisms.js'
@@ -156,9 +156,11 @@ export class ServiceClient {
     this.log = new LogClient(transport)
     this.proposals = new ProposalsClient(transport)
     const apiKey = fixedSource(async () => options.apiKey)
-    this.apiKeys = new ApiKeysClient(transport, apiKey)
-    this.organisms = new OrganismsClient(transport, apiKey)
-    this.graph = new GraphClient(transport, options.apiKey === undefined ? undefined : apiKey)
+    const send: SendJson = (call) => transport.json(call)
+    const administer: SendJson = (call) => transport.json({ ...call, credential: apiKey })
+    this.apiKeys = new ApiKeysClient(administer)
+    this.organisms = new OrganismsClient(administer)
+    this.graph = new GraphClient(options.apiKey === undefined ? send : administer)
     this.auth = new AuthClient({
       transport,
       keeper,

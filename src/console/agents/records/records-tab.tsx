@@ -2,7 +2,7 @@ import { useLayoutEffect, useMemo, useState } from 'preact/hooks'
 import type { AgentStatusResponse, ServiceClient } from '../../../client/index.js'
 import { cursorsType, numberType, sameView, useAddress } from '../../parts/address.js'
 import { Choice, Form, Problem, TextInput } from '../../parts/field.js'
-import { Pages } from '../../parts/card-table.js'
+import { CursorPages } from '../../parts/card-table.js'
 import { useRoving } from '../../parts/roving.js'
 import { lazy, Read, useChange, useLoaded } from '../../parts/load.js'
 import { Button, Empty, ScopedButton } from '../../parts/texts.js'
@@ -84,14 +84,14 @@ export function RecordsTab({ session, status, seq, address, reload }: RecordsTab
               filter={filter}
               apply={setFilter}
               order={order}
-              searchFurther={next === undefined ? undefined : () => page.goOlder(next)}
+              searchFurther={next === undefined ? undefined : () => page.set([...page.cursors, next])}
             />
           ) : (
             <Empty title="No records yet">Records appear here after they are written.</Empty>
           )
         }
       </Read>
-      <Pages hasPrevious={page.hasNewer} next={next} goBack={page.goNewer} goNext={page.goOlder} />
+      <CursorPages cursors={page.cursors} set={page.set} next={next} />
       {isExporting && <ExportDialog service={service} status={status} close={() => setExporting(false)} />}
       {seq !== undefined && (
         <RecordDrawer
@@ -166,8 +166,8 @@ function usePage(of: Pick<RecordsTabProps, 'session' | 'status'> & Pick<RecordsV
   const { agent_id: agent, record_count: headSeq } = status
   const query = queryOf(filter)
   const key = `${agent} ${order} ${JSON.stringify(query ?? headSeq)}`
-  const [before, setBefore] = useAddress('page', cursorsType)
-  const position = before.at(-1)
+  const [cursors, set] = useAddress('page', cursorsType)
+  const position = cursors.at(-1)
   const { loaded, reload } = useLoaded<LoadedPage>(`${key} ${position ?? ''}`, async (signal) => {
     if (query !== undefined && 'fault' in query) throw new Error(`The filter is not valid: ${query.fault}`)
     if (query !== undefined) {
@@ -181,13 +181,7 @@ function usePage(of: Pick<RecordsTabProps, 'session' | 'status'> & Pick<RecordsV
     const rows = await readRows(service, agent, { fromSeq, toSeq, signal })
     return { rows: order === 'asc' ? rows.reverse() : rows, next, warnings: [] }
   })
-  return {
-    loaded,
-    reload,
-    hasNewer: before.length > 0,
-    goNewer: () => setBefore(before.slice(0, -1)),
-    goOlder: (next: string) => setBefore([...before, next]),
-  }
+  return { loaded, reload, cursors, set }
 }
 
 /** The records of a page. @param of `position` is the seq at which the page begins; any other text means the first */
