@@ -1,11 +1,9 @@
-import { useComputed } from '@preact/signals'
-import { useLayoutEffect, useMemo, useState } from 'preact/hooks'
+import { signal, useComputed } from '@preact/signals'
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { Read, useLoaded } from '../parts/load.js'
 import { serviceUrl } from '../parts/service-url.js'
-import { Bar } from './bar.js'
 import { Prose } from './code.js'
-import { Contents } from './contents.js'
-import { Api, matchesSearch, isSearching, searchText } from './context.js'
+import { Api, apiKey, isSearching, matchesSearch, searchText } from './context.js'
 import {
   type ApiDocument,
   groupsOf,
@@ -16,6 +14,9 @@ import {
 } from './document.js'
 import { OperationView } from './operation-view.js'
 import { PlainTable } from './schema-table.js'
+import type { ComponentChildren } from 'preact'
+import { AppearanceSwitch, Mark } from '../shell/appearance.js'
+import { Button } from '../parts/texts.js'
 
 /** The API of this server on one page, read from its OpenAPI document. */
 export function ApiPage() {
@@ -188,5 +189,185 @@ function Errors({ api }: { api: ApiDocument }) {
         </PlainTable>
       </div>
     </section>
+  )
+}
+
+/** The id of the visible section. */
+const reading = signal('')
+
+const starts = [
+  ['start', 'Introduction'],
+  ['authentication', 'Credentials'],
+  ['errors', 'Errors'],
+] as const
+
+export function Contents(props: { groups: readonly OperationGroup[]; isOpen: boolean; close: () => void }) {
+  const { groups, isOpen, close } = props
+  const nav = useRef<HTMLElement>(null)
+  useEffect(() => (groups.length === 0 ? undefined : watchReading(nav.current)), [groups])
+  return (
+    <nav
+      ref={nav}
+      id="navigation"
+      class={isOpen ? 'navigation open' : 'navigation'}
+      aria-label="Operations"
+      onClick={(event) => {
+        if (event.target instanceof Element && event.target.closest('a') !== null) close()
+      }}
+    >
+      <section hidden={isSearching}>
+        <h2>Start</h2>
+        <ul>
+          {starts.map(([id, name]) => (
+            <li key={id}>
+              <Entry id={id}>{name}</Entry>
+            </li>
+          ))}
+        </ul>
+      </section>
+      {groups.map((group) => (
+        <GroupContents key={group.name} group={group} />
+      ))}
+    </nav>
+  )
+}
+
+function GroupContents({ group: { name, operations } }: { group: OperationGroup }) {
+  const hidden = useComputed(() => isSearching.value && !operations.some(matchesSearch))
+  return (
+    <section hidden={hidden}>
+      <h2>{name}</h2>
+      <ul>
+        {operations.map((operation) => (
+          <OperationEntry key={operation.operationId} operation={operation} />
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+function OperationEntry({ operation }: { operation: Operation }) {
+  const { operationId, method, summary } = operation
+  const hidden = useComputed(() => !matchesSearch(operation))
+  return (
+    <li hidden={hidden}>
+      <Entry id={operationId}>
+        <span class={`method ${method}`}>{method === 'delete' ? 'del' : method}</span>
+        <span>{summary}</span>
+      </Entry>
+    </li>
+  )
+}
+
+function Entry({ id, children }: { id: string; children: ComponentChildren }) {
+  const current = useComputed(() => (reading.value === id ? 'location' : undefined))
+  return (
+    <a href={`#${id}`} aria-current={current}>
+      {children}
+    </a>
+  )
+}
+
+/** Marks the visible section in the contents, and scrolls its entry into view. */
+function watchReading(contents: HTMLElement | null): (() => void) | undefined {
+  if (contents === null) return undefined
+  const observer = new IntersectionObserver(
+    (entries) => {
+      const entry = entries.find(({ isIntersecting }) => isIntersecting)
+      if (entry === undefined) return
+      reading.value = entry.target.id
+      const link = contents.querySelector(`a[href="#${CSS.escape(entry.target.id)}"]`)
+      if (link === null) return
+      const { top, bottom } = link.getBoundingClientRect()
+      const { top: from, bottom: to } = contents.getBoundingClientRect()
+      if (top < from || bottom > to) contents.scrollTop += top - from - contents.clientHeight / 2
+    },
+    { rootMargin: '-80px 0px -70% 0px' },
+  )
+  for (const part of document.querySelectorAll('.operation, section[id]')) observer.observe(part)
+  return () => observer.disconnect()
+}
+
+/** The bar of the page: the title, the search and the key. */
+export function Bar(props: {
+  version: string | undefined
+  isMenuOpen: boolean
+  setMenuOpen: (isOpen: boolean) => void
+}) {
+  const { version, isMenuOpen, setMenuOpen } = props
+  return (
+    <header class="bar">
+      <Button
+        text="Contents"
+        class="menu-button"
+        aria-expanded={isMenuOpen}
+        aria-controls="navigation"
+        onClick={() => setMenuOpen(!isMenuOpen)}
+      />
+      <a class="brand" href="#start" aria-label="Strandfast API, to the top">
+        <Mark />
+        <span>Strandfast API</span>
+      </a>
+      {version !== undefined && <span class="version">{version}</span>}
+      <a class="to-console" href="console">
+        Console
+      </a>
+      <div class="bar-end">
+        <Search onEscape={() => setMenuOpen(false)} />
+        <input
+          id="key"
+          type="password"
+          placeholder="API key, in memory only"
+          aria-label="API key"
+          autocomplete="off"
+          spellcheck={false}
+          data-1p-ignore
+          data-lpignore="true"
+          value={apiKey}
+          onInput={(event) => {
+            apiKey.value = event.currentTarget.value
+          }}
+        />
+        <AppearanceSwitch />
+      </div>
+    </header>
+  )
+}
+
+function Search({ onEscape }: { onEscape: () => void }) {
+  const field = useRef<HTMLInputElement>(null)
+  useEffect(() => {
+    const onKeyDown = (event: KeyboardEvent): void => {
+      const { key, target, ctrlKey, metaKey } = event
+      const isTyping = target instanceof Element && target.closest('input, textarea, select') !== null
+      if (key === '/' && !isTyping && !ctrlKey && !metaKey) {
+        event.preventDefault()
+        field.current?.focus()
+      }
+      if (key === 'Escape') onEscape()
+    }
+    addEventListener('keydown', onKeyDown)
+    return () => removeEventListener('keydown', onKeyDown)
+  }, [])
+  return (
+    <div class="find">
+      <input
+        ref={field}
+        type="search"
+        placeholder="Search"
+        aria-label="Search operations"
+        aria-keyshortcuts="/"
+        autocomplete="off"
+        spellcheck={false}
+        value={searchText}
+        onInput={(event) => {
+          searchText.value = event.currentTarget.value
+        }}
+        onKeyDown={({ key }) => {
+          if (key === 'Escape') searchText.value = ''
+        }}
+      />
+      <kbd aria-hidden="true">/</kbd>
+    </div>
   )
 }

@@ -196,7 +196,7 @@ export function RequestPanels({ operation }: { operation: Operation }) {
 }
 
 /** The response, updated while it arrives. */
-export function ResponsePanel({ reading }: { reading: ResponseProgress | undefined }) {
+function ResponsePanel({ reading }: { reading: ResponseProgress | undefined }) {
   const area = useRef<HTMLPreElement>(null)
   const container = useRef<HTMLDivElement>(null)
   useLayoutEffect(() => {

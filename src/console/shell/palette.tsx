@@ -4,8 +4,7 @@ import { NewAgent } from '../parts/new-agent.js'
 import { Dialog } from '../parts/dialog.js'
 import { lazy, useLoaded } from '../parts/load.js'
 import { type Session, session } from '../parts/session.js'
-import { type Command, commandsFor, type Overlay } from './commands.js'
-import { find } from './find.js'
+import { type Command, commandsFor, find, type Overlay } from './commands.js'
 
 const NewKey = lazy(async () => (await import('../parts/new-key.js')).NewKey)
 

@@ -9,12 +9,19 @@ import { useLoaded } from '../../parts/load.js'
 import { Button, CopyButton, Failure, ScopedButton } from '../../parts/texts.js'
 import { hasScope, type SignedIn } from '../../parts/session.js'
 import { readApprovalContext } from './approvers.js'
-import { type ChangeProps, PendingProposal, ReturnWarning, Rule } from './rule.js'
 import { useState } from 'preact/hooks'
 import { useFocusAfter } from '../../parts/confirm.js'
 import { Tick, ZoneChoice } from '../../parts/field.js'
 import { keyDigits } from '../../parts/format.js'
-import { ChangeAgent, rotationConsequences, zoneConsequences } from './change-agent.js'
+import {
+  ChangeAgent,
+  type ChangeProps,
+  PendingProposal,
+  ReturnWarning,
+  rotationConsequences,
+  Rule,
+  zoneConsequences,
+} from './change-agent.js'
 
 const PROPOSALS_MAX = 1_000
 
@@ -56,7 +63,7 @@ async function readPending(
   return page.proposals
 }
 
-export function KeySection(props: ChangeProps) {
+function KeySection(props: ChangeProps) {
   const { session, status, pending } = props
   const { public_key: key } = status
   const [isConfirming, setConfirming] = useState(false)
@@ -124,7 +131,7 @@ function ConfirmKeyChange(props: ChangeProps & { close: () => void }) {
   )
 }
 
-export function ZoneSection(props: ChangeProps) {
+function ZoneSection(props: ChangeProps) {
   const { session, status, pending } = props
   const { zone } = status
   const [chosen, setChosen] = useState<Zone>(zone)

@@ -112,7 +112,7 @@ function Filter(props: { filter: EdgeFilter; set: (filter: EdgeFilter) => void; 
 
 const PAGE_EDGES = 50
 
-export interface EdgeFilter {
+interface EdgeFilter {
   /** Empty for all. */
   type: string
   /** The point in time in Unix milliseconds; undefined for now. */
@@ -125,7 +125,7 @@ export function optionsOf({ type, asOfMs }: EdgeFilter): { edge_type?: string; a
 }
 
 /** The outgoing or incoming edges of an agent. */
-export function EdgeTable(props: {
+function EdgeTable(props: {
   service: ServiceClient
   agent: string
   direction: 'out' | 'in'
@@ -191,7 +191,7 @@ const depths = ['2', '1', '3'] as const
 const stepsType = choiceType(depths)
 
 /** The agents reachable from an agent in up to three steps, as a tree. */
-export function ReachableTree(props: {
+function ReachableTree(props: {
   service: ServiceClient
   agent: string
   filter: EdgeFilter

@@ -12,8 +12,7 @@ import { hasScope, type SignedIn } from '../../parts/session.js'
 import { chosenColumns, ColumnPicker, storeColumns } from './columns.js'
 import { ExportDialog } from '../../parts/export-dialog.js'
 import { columnsType, type FilterDraft, queryOf, queryOfView, type RecordsView, viewOf } from './filter.js'
-import { FilterForm } from './filter-form.js'
-import { Mismatches, NoMatch } from './no-match.js'
+import { FilterForm, Mismatches, NoMatch } from './filter-form.js'
 import { RecordDrawer } from '../../parts/records/record-drawer.js'
 import {
   findRecords,
@@ -199,7 +198,7 @@ function seqsOfPage(of: { order: RecordOrder; headSeq: number; position: string 
 }
 
 /** Opens a record by its seq, or by its hash or the first digits of it, which can lead to another agent. */
-export function GoTo(props: {
+function GoTo(props: {
   service: ServiceClient
   status: AgentStatusResponse
   go: (seq: number) => void
@@ -251,7 +250,7 @@ const NewRecord = lazy(async () => (await import('./new-record.js')).NewRecord)
 const emptyRecord: RecordDraft = { type: 'record', text: '{\n  \n}' }
 
 /** A button that opens the form for a new record, and then the record. */
-export function NewRecordButton(props: {
+function NewRecordButton(props: {
   session: SignedIn
   agent: string
   /** The records of the page, of which the form can copy the first. */

@@ -195,7 +195,7 @@ function PendingRules({ pending }: { pending: NonNullable<PoliciesShown['pending
 }
 
 /** A dialog that confirms the replacement of the rules, after showing the diff and when it takes effect. */
-export function SaveRules(props: {
+function SaveRules(props: {
   service: ServiceClient
   status: AgentStatusResponse
   saved: Policy[]

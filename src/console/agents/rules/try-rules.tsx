@@ -226,7 +226,7 @@ function summaryText(about: {
 const VALUE_CHARACTERS = 60
 
 /** Records with the judgement of the rules for each, and the reasons. */
-export function JudgedTable(props: {
+function JudgedTable(props: {
   agent: string
   judged: readonly Judged[]
   action: PolicyAction
