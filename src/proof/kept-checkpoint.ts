@@ -1,3 +1,4 @@
+import type { ChainPlace } from './chain-check.js'
 import type { Check } from './job.js'
 import { type CheckpointNote, isSignedBy, parseCheckpoint } from './note.js'
 import { TreeHasher } from './tree.js'
@@ -10,13 +11,7 @@ export interface KeptStrand {
 }
 
 /** The part of the state of a chain that a checkpoint is compared with. */
-interface ChainPosition {
-  /** Seq of the next record, and the number of records before it. */
-  seq: number
-  /** Hash of the previous record; undefined if there is none. */
-  head: string | undefined
-  key: string
-}
+type ChainPosition = Pick<ChainPlace, 'seq' | 'head' | 'key'>
 
 interface Compared {
   strand: string

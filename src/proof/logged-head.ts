@@ -11,22 +11,14 @@ import { leadsToRoot, pathOf } from './tree-proof.js'
  * A head in the server log. It need not be the last head of the strand: a later record can have a longer
  * strand.
  */
-export interface VerifiedHead {
+export interface VerifiedHead extends LoggedHead {
   ok: true
-  strand: string
-  /** Records including genesis. */
-  size: number
-  /** Hash of the last record. */
-  hash: string
   /** Records of the log that the proof covers. */
   logSize: number
 }
 
 /** The checked members of the answer to `GET /v1/log/proof`. */
-export interface HeadProof {
-  strand: string
-  size: number
-  hash: string
+export interface HeadProof extends LoggedHead {
   log: { record: unknown; path: unknown; checkpoint: string }
 }
 

@@ -18,13 +18,8 @@ export interface RecordAppend {
 }
 
 /** Appends the records of a request body `{records, atomic?}`. */
-export interface BatchAppend {
+export interface BatchAppend extends Omit<RecordAppend, 'kind'> {
   kind: 'batchAppend'
-  agent: string
-  emerge: boolean
-  body: Uint8Array
-  options: WriteOptions
-  access?: UserAccess
 }
 
 /** A CloudEvent of binary mode without its data (CloudEvents 1.0, HTTP Protocol Binding). */
@@ -60,7 +55,7 @@ export interface IngestOne {
  * `mode`: `skip` skips bad lines; `keep` stores them as records of type `ingest/rejected`; `reject` writes
  * nothing if a line is bad; `check` never writes.
  */
-export interface IngestChunk {
+export interface IngestChunk extends Pick<IngestOne, 'integers' | 'once' | 'options' | 'access'> {
   kind: 'ingestChunk'
   /** Empty if each line names its agent. */
   agent: string
@@ -71,11 +66,6 @@ export interface IngestChunk {
   addressed?: true
   refusals?: Refusal[]
   mode: 'skip' | 'keep' | 'reject' | 'check'
-  /** `text`: integers beyond ±(2^53-1) are stored as strings. */
-  integers?: 'text'
-  once?: WriteOnce
-  options: WriteOptions
-  access?: UserAccess
 }
 
 export interface RecordGet {

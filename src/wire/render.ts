@@ -16,12 +16,17 @@ export interface ShownRecord {
   seq: number
   hlc: Hlc
   type: string
+  /** 64 hex digits. */
   hash: string
+  /** 64 hex digits; zeros in the genesis record. */
   prev: string
-  /** `null` once erased. */
+  /** The canonical JSON text of the body, UTF-8; `null` once erased. */
   body: Uint8Array
+  /** Body and salt are destroyed; their commitment is in another table (workers/store/tables/erasures.ts). */
   erased?: true
+  /** 64 bytes; absent if a later record of the same commit group seals this one. */
   signature?: Uint8Array
+  /** The seq of the record whose signature covers this one. */
   sealedBy?: number
 }
 
@@ -40,6 +45,7 @@ export interface ShownHead {
   seq: number
   hash: string
   hlc: Hlc
+  /** Hex; the last record of a commit group is always signed. */
   signature: string
 }
 

@@ -7,8 +7,7 @@ import { missingMember, refuseAll } from '../../src/base/faults.js'
 import { limits } from '../../src/base/limits/limits.js'
 import { isServerAgent } from '../../src/strand/organism-id.js'
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
-import type { UserAccess, WriteOptions } from '../../src/protocol/command-options.js'
-import type { FoundRecord } from '../../src/protocol/record-messages.js'
+import type { FoundRecord, RecordAppend } from '../../src/protocol/record-messages.js'
 import { locateFault } from '../../src/strand/json-fault.js'
 import { readJson } from '../../src/strand/json.js'
 import { batchDone, recordView, writeResponse } from '../../src/wire/render.js'
@@ -202,7 +201,11 @@ function recordFind({ store }: ShardState, { digits, limit, access }: CommandOf<
 }
 
 /** Whether the policies of an agent let a user read a record of it. */
-function mayRead(agent: Agent | undefined, record: StoredRecord, access: UserAccess): boolean {
+function mayRead(
+  agent: Agent | undefined,
+  record: StoredRecord,
+  access: NonNullable<RecordAppend['access']>,
+): boolean {
   if (agent === undefined || !hasPolicy(agent, 'read')) return false
   const grant = grantOf(agent, 'read', access)
   return !isRefused(grant) && covers(grant, record)
@@ -213,15 +216,11 @@ export function noSuchRecord(hash: string): Refusal {
   return refuse('record_not_found', `Record ${hash} not found on the strand of this agent`)
 }
 
-export function draftRules(state: ShardState, options: WriteOptions): DraftRules {
+export function draftRules(state: ShardState, options: RecordAppend['options']): DraftRules {
   return { recordBytesMax: state.recordBytesMax, signing: options.signing ?? state.signing }
 }
 
-interface WriteTarget {
-  agent: string
-  emerge: boolean
-  options: WriteOptions
-  access?: UserAccess
+interface WriteTarget extends Pick<RecordAppend, 'agent' | 'emerge' | 'options' | 'access'> {
   /** The policy that a user needs; `write` if absent. */
   needs?: PolicyAction
 }
@@ -352,7 +351,7 @@ function batchDraft(
 function allowedBatch(
   state: ShardState,
   batch: Batch,
-  { agent, access }: { agent: Agent; access: UserAccess | undefined },
+  { agent, access }: { agent: Agent; access: RecordAppend['access'] },
 ): Batch | Refusal {
   if (access === undefined) return batch
   const { policies, allowed } = batch.judged ?? { policies: undefined, allowed: [] }

@@ -26,14 +26,10 @@ export interface Draft {
   ingested?: boolean
 }
 
-export interface ChainedRecord {
-  seq: number
-  hlc: Hlc
-  hash: string
-  prev: string
-  salt: Uint8Array
-  /** Absent if the record is sealed with its group. */
-  signature?: Uint8Array
+export interface ChainedRecord extends Pick<
+  StoredRecord,
+  'seq' | 'hlc' | 'hash' | 'prev' | 'salt' | 'signature'
+> {
   header: string
 }
 

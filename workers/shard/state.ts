@@ -1,28 +1,20 @@
 import { refuse, type Refusal } from '../../src/base/errors.js'
 import type { RandomBytes } from '../../src/base/random.js'
 import type { Clock } from '../../src/base/clock.js'
-import type { AuthRules } from '../../src/protocol/auth-messages.js'
 import type { Outcome } from '../../src/protocol/messages.js'
-import type { Signing } from '../../src/protocol/command-options.js'
-import type { ProposalRules } from '../../src/protocol/proposal-messages.js'
+import type { ShardSettings } from '../../src/protocol/shard-data.js'
 import type { CommitGroup } from './commit-group.js'
 import type { Watched } from './front-frames.js'
 import type { Agent } from '../store/tables/agent.js'
 import type { ShardStore } from '../store/shard-store.js'
 
 /** The state that commands work on: the shard's store, settings, clocks and source of randomness. */
-export interface ShardState {
-  shard: number
+export interface ShardState extends Omit<ShardSettings, 'path'> {
   store: ShardStore
   clock: Clock
   /** A monotonic clock in milliseconds, which limits the turns. */
   steadyClock: Clock
   random: RandomBytes
-  masterSeed: Uint8Array
-  recordBytesMax: number
-  signing: Signing
-  auth: AuthRules
-  proposals: ProposalRules
   /** 32 bytes: the key of the HMACs that replace e-mails in audit records. */
   emailHmacKey: Uint8Array
   /** The agents whose commits are sent to fronts as events. */

@@ -5,7 +5,6 @@ import type { AgentCreate, NamesOutcome } from '../../protocol/agent-messages.js
 import type { Outcome } from '../../protocol/messages.js'
 import { AgentCreateBody, AgentCreated, AgentPage, AgentStatus, ChainHead } from '../../wire/agents.js'
 import { Cursor } from '../../wire/primitives.js'
-import { reader } from '../../wire/validate.js'
 import { answerOf, json, unexpected } from './answers.js'
 import {
   agentRefusal,
@@ -17,14 +16,13 @@ import {
   reachableAgent,
   reachesPrefix,
   withAccess,
+  withBody,
   writeOptions,
 } from './parameters.js'
 import type { Answer, CommandRoute, HandlerRoute, RouteContext, RouteRequest } from './route.js'
 import type { WriteOptions } from '../../protocol/command-options.js'
 import { keyPairFromSeed } from '../../strand/keys.js'
 import type { Zone } from '../../strand/zone.js'
-
-const createBody = reader(AgentCreateBody)
 
 /** Part of an agent name; a name in an organism has at most 258 characters. */
 const namePart = /^[A-Za-z0-9_.:-]{0,258}$/
@@ -43,10 +41,8 @@ const create: HandlerRoute = {
     answers: { 201: AgentCreated },
     idempotent: true,
   },
-  async handle(request, context) {
-    const body = createBody.bytes(request.body)
-    if ('code' in body) return body
-    const { name, zone, seed_hex: seedHex } = body.value
+  handle: withBody(AgentCreateBody, async (body, request, context) => {
+    const { name, zone, seed_hex: seedHex } = body
     const options = writeOptions(request)
     if ('code' in options) return options
     const refusal = agentRefusal(request, name)
@@ -54,7 +50,7 @@ const create: HandlerRoute = {
     const claimed = await claimRequest(request, { options, realm: 'agents' }, context)
     if (typeof claimed !== 'string') return claimed
     return createAgent(context, { agent: name, zone, seedHex, options })
-  },
+  }),
 }
 
 /** GET /v1/agents: the names of all agents, in order. */

@@ -17,11 +17,11 @@ import {
   encodeCursor,
   pageLimit,
   reachesPrefix,
+  withBody,
   writeOptions,
 } from './parameters.js'
 import type { Answer, HandlerRoute, RouteContext, RouteRequest } from './route.js'
 
-const createBody = reader(OrganismCreateBody)
 const memberBody = reader(AgentCreateBody)
 
 const GENERATED_ID_PREFIX = 'org_'
@@ -44,10 +44,8 @@ const create: HandlerRoute = {
     answers: { 201: OrganismCreated },
     idempotent: true,
   },
-  async handle(request, context) {
-    const body = createBody.bytes(request.body)
-    if ('code' in body) return body
-    const { organism_id: givenId, name, agents: members = [] } = body.value
+  handle: withBody(OrganismCreateBody, async (body, request, context) => {
+    const { organism_id: givenId, name, agents: members = [] } = body
     const options = writeOptions(request)
     if ('code' in options) return options
     const refusal =
@@ -69,7 +67,7 @@ const create: HandlerRoute = {
     })
     if (outcome.kind !== 'reply') return unexpected(outcome)
     return (await createMembers(context, organismId, members)) ?? answerOf(outcome)
-  },
+  }),
 }
 
 /** 400 for an id that is a reserved word of JavaScript or of this server. */

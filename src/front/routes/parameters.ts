@@ -1,4 +1,4 @@
-import { Type } from 'typebox'
+import { type Static, type TSchema, Type } from 'typebox'
 import { reachesAgent, reaches } from '../../auth/namespace.js'
 import { fromBase64url } from '../../base/bytes.js'
 import { auditAgent } from '../../strand/organism-id.js'
@@ -9,12 +9,25 @@ import type { Author } from '../../protocol/proposal-messages.js'
 import type { Hlc } from '../../strand/hlc.js'
 import { momentExpected, momentUpper } from '../../strand/moment.js'
 import { agentAddressPattern, agentNamePattern } from '../../wire/primitives.js'
-import type { Principal, RouteRequest } from './route.js'
+import { reader } from '../../wire/validate.js'
+import type { Answer, Principal, RouteRequest } from './route.js'
 
-/* Parses the parts of a request that many routes share: path parameters, query parameters and headers. */
+/* Parses the parts of a request that many routes share: path, query, headers and body. */
 
 const agentAddress = new RegExp(agentAddressPattern)
 const agentName = new RegExp(agentNamePattern)
+
+/** Handles requests with a body of the schema; its faults are answered first. */
+export function withBody<Schema extends TSchema, Request extends Pick<RouteRequest, 'body'>, Context>(
+  schema: Schema,
+  handle: (body: Static<Schema>, request: Request, context: Context) => Promise<Answer | Refusal>,
+): (request: Request, context: Context) => Promise<Answer | Refusal> {
+  const read = reader(schema)
+  return async (request, context) => {
+    const body = read.bytes(request.body)
+    return 'code' in body ? body : handle(body.value, request, context)
+  }
+}
 
 /** 400 for a path or query parameter; the pointer is `?name` or `:name`. */
 export function faultyParameter(pointer: string, detail: string): Refusal {

@@ -2,7 +2,6 @@ import { Type } from 'typebox'
 import { refuse, type Refusal } from '../../base/errors.js'
 import { limits } from '../../base/limits/limits.js'
 import type { CommandOf } from '../../protocol/messages.js'
-import type { ProposalCursor } from '../../protocol/proposal-messages.js'
 import { auditAgent } from '../../strand/organism-id.js'
 import { parseProposalId, proposalStates, type ProposalState } from '../../strand/proposal.js'
 import { AgentAddress, Cursor } from '../../wire/primitives.js'
@@ -42,14 +41,8 @@ const list: HandlerRoute = {
   handle: listProposals,
 }
 
-interface ListRequest {
-  agent?: string
-  state?: ProposalState
-  limit: number
-  /** Whether to include proposals about API keys. */
-  keys: boolean
+interface ListRequest extends Omit<CommandOf<'proposalList'>, 'kind'> {
   shard: number
-  after?: ProposalCursor
 }
 
 async function listProposals(request: RouteRequest, context: RouteContext): Promise<Answer | Refusal> {

@@ -10,9 +10,9 @@ import {
   isKeyNumber,
 } from '../../../src/base/shape.js'
 import { isPolicies } from '../../../src/protocol/proposal-messages.js'
-import type { Hlc } from '../../../src/strand/hlc.js'
 import type { KeyPair } from '../../../src/strand/keys.js'
 import { zones, type Zone } from '../../../src/strand/zone.js'
+import type { ShownHead } from '../../../src/wire/render.js'
 import { checkedRow } from './row-shape.js'
 
 /** An agent in memory: its row, its key pair and the end of its strand. */
@@ -26,7 +26,8 @@ export interface Agent {
   strand: string
   keyIndex: number
   keyPair: KeyPair
-  head: Head
+  /** The last record of the strand. */
+  head: ShownHead
   /** Body bytes of the whole strand. */
   strandBytes: number
   /** Whether any record was ever deleted; if not, reads need not look up mutations. */
@@ -52,26 +53,14 @@ export interface RetiredKey {
   lastSeq: number
 }
 
-/** The last record of a strand. */
-export interface Head {
-  seq: number
-  hash: string
-  hlc: Hlc
-  /** Hex; the last record of a commit group is always signed. */
-  signature: string
-}
-
-export interface AgentRow {
-  no: number
-  zone: Zone
-  createdAtMs: number
-  publicKey: string
-  strand: string
+export interface AgentRow extends Pick<
+  Agent,
+  'no' | 'zone' | 'createdAtMs' | 'publicKey' | 'strand' | 'policiesBy'
+> {
   /** Absent if the key pair is derived from the master seed. */
   sealedSeed?: string
   retiredKeys?: readonly RetiredKey[]
   policies?: readonly Policy[]
-  policiesBy?: string | undefined
   importing?: boolean
   /** As in `Agent`; absent means 0. */
   importedRecords?: number

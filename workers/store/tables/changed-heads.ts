@@ -3,7 +3,7 @@ import { asBuffer } from '../../../src/base/bytes.js'
 import { limits } from '../../../src/base/limits/limits.js'
 import { compareHlc, type Hlc } from '../../../src/strand/hlc.js'
 import type { Environment } from '../environment.js'
-import { agentNoAt, blockCount, recordInfoAt, rawRecordAt } from './record-codec.js'
+import { agentNoAt, blockCount, recordInfoAt, rawRecordAt, type StoredRecord } from './record-codec.js'
 import { readBlock, strandEnd } from './records.js'
 import { agentNoKey, blockKey } from './tables.js'
 
@@ -13,11 +13,7 @@ import { agentNoKey, blockKey } from './tables.js'
  */
 
 /** The head of one agent's strand. */
-export interface ChangedHead {
-  agentNo: number
-  seq: number
-  hash: string
-}
+export type ChangedHead = Pick<StoredRecord, 'agentNo' | 'seq' | 'hash'>
 
 /** The heads from one call. */
 export interface ChangedHeads {

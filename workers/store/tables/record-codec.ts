@@ -2,29 +2,15 @@ import { crc32 } from 'node:zlib'
 import { assert } from '../../../src/base/assert.js'
 import { asBuffer } from '../../../src/base/bytes.js'
 import type { Hlc } from '../../../src/strand/hlc.js'
+import type { ShownRecord } from '../../../src/wire/render.js'
 
 /** A stored record. The lines of its header (docs/FORMAT.md, Header) are computed from these fields. */
-export interface StoredRecord {
+export interface StoredRecord extends ShownRecord {
   agentNo: number
-  seq: number
-  hlc: Hlc
-  type: string
-  /** 64 hex digits. */
-  hash: string
-  /** 64 hex digits; zeros in the genesis record. */
-  prev: string
   /** Index of the agent's key in the header; 0 is the key of the genesis record. */
   keyIndex: number
   /** 16 bytes; zeros once erased. */
   salt: Uint8Array
-  /** The canonical JSON text of the body, UTF-8; `null` once erased. */
-  body: Uint8Array
-  /** Body and salt are destroyed; their commitment is in another table (workers/store/tables/erasures.ts). */
-  erased?: true
-  /** 64 bytes; absent if a later record of the same commit group seals this one. */
-  signature?: Uint8Array
-  /** The seq of the record whose signature covers this one. */
-  sealedBy?: number
   /** True for a record from an ingest route, which the PostgreSQL sink copies. */
   ingested?: boolean
 }
@@ -307,14 +293,9 @@ export function isIngestedAt(block: Uint8Array, position: number): boolean {
 }
 
 /** An encoded record, with the fields that are needed to move it to another store. */
-export interface RawRecord {
+export interface RawRecord extends Pick<StoredRecord, 'agentNo' | 'seq' | 'hlc' | 'hash'> {
   /** A view of its block. */
   bytes: Buffer
-  agentNo: number
-  seq: number
-  hlc: Hlc
-  /** 64 hex digits. */
-  hash: string
   bodyBytes: number
 }
 

@@ -11,12 +11,18 @@ import type {
   LinkDraft,
   LinkPurpose,
 } from '../../../protocol/auth-messages.js'
-import type { AuthContext, AuthRequest, AuthRouteSettings, IssuedTokens } from '../auth-route.js'
+import type {
+  AuthContext,
+  AuthRequest,
+  AuthRouteEntry,
+  AuthRouteSettings,
+  IssuedTokens,
+} from '../auth-route.js'
 import { makeOneTimeToken } from '../../../auth/one-time-token.js'
 import { limits } from '../../../base/limits/limits.js'
-import type { Reader } from '../../../wire/validate.js'
+import { EmailBody } from '../../../wire/auth.js'
 import { json } from '../answers.js'
-import type { Answer } from '../route.js'
+import { withBody } from '../parameters.js'
 
 /** Issues the tokens of a user who has just signed in. */
 export function issue(request: AuthRequest, context: AuthContext, signedIn: SignedIn): Promise<IssuedTokens> {
@@ -84,24 +90,20 @@ function lifetimeSecs(context: AuthContext, purpose: LinkPurpose): number {
  * is disabled, the answer to the root key contains the token. If the server answers links, an answer to a
  * request of this machine contains it, except for a password reset (docs/SIGN-IN.md).
  */
-export async function sendLink(
-  request: AuthRequest,
-  context: AuthContext,
-  { purpose, body }: { purpose: LinkPurpose; body: Reader<{ email: string }> },
-): Promise<Answer | Refusal> {
-  const read = body.bytes(request.body)
-  if ('code' in read) return read
-  const address = readEmail(read.value.email)
-  if ('code' in address) return address
-  const { mailOn, answersLinks } = context.settings
-  // Not for every key with admin:*: a key that is limited to agents could sign in as any user.
-  const isRoot = request.principal.id === 'root'
-  const isAnswered = answersLinks !== undefined && purpose !== 'passwordReset'
-  const showsToken = !mailOn && (isRoot || (isAnswered && isOfThisMachine(request, answersLinks)))
-  const { draft, token } = linkDraft(context, purpose)
-  const answer = await context.change(request, { kind: 'linkSend', email: address.email, link: draft })
-  if ('code' in answer || answer.kind !== 'done') return unexpectedAnswer(answer)
-  return json(200, { sent: mailOn, ...(showsToken && { token }) })
+export function sendLink(purpose: LinkPurpose): AuthRouteEntry['handle'] {
+  return withBody(EmailBody, async (body, request, context) => {
+    const address = readEmail(body.email)
+    if ('code' in address) return address
+    const { mailOn, answersLinks } = context.settings
+    // Not for every key with admin:*: a key that is limited to agents could sign in as any user.
+    const isRoot = request.principal.id === 'root'
+    const isAnswered = answersLinks !== undefined && purpose !== 'passwordReset'
+    const showsToken = !mailOn && (isRoot || (isAnswered && isOfThisMachine(request, answersLinks)))
+    const { draft, token } = linkDraft(context, purpose)
+    const answer = await context.change(request, { kind: 'linkSend', email: address.email, link: draft })
+    if ('code' in answer || answer.kind !== 'done') return unexpectedAnswer(answer)
+    return json(200, { sent: mailOn, ...(showsToken && { token }) })
+  })
 }
 
 /**

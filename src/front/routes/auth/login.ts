@@ -5,11 +5,9 @@ import { json } from '../answers.js'
 import type { AuthAnswer, Change } from '../../../protocol/auth-messages.js'
 import type { Verification } from '../../../protocol/password-tasks.js'
 import { LoggedIn, LoginBody } from '../../../wire/auth.js'
-import { reader } from '../../../wire/validate.js'
 import type { AuthContext, AuthRequest, AuthRouteEntry } from '../auth-route.js'
 import { issue, readEmail, unexpectedAnswer } from './answers.js'
-
-const loginBody = reader(LoginBody)
+import { withBody } from '../parameters.js'
 
 const login: AuthRouteEntry = {
   method: 'post',
@@ -17,13 +15,11 @@ const login: AuthRouteEntry = {
   caller: 'anyone',
   errors: ['invalid_credentials', 'account_locked', 'email_not_verified'],
   docs: { summary: 'Sign in with e-mail and password', request: LoginBody, answers: { 200: LoggedIn } },
-  async handle(request, context) {
-    const body = loginBody.bytes(request.body)
-    if ('code' in body) return body
-    const read = readEmail(body.value.email)
+  handle: withBody(LoginBody, async (body, request, context) => {
+    const read = readEmail(body.email)
     if ('code' in read) return read
     const { email } = read
-    const { password, device_token: deviceToken } = body.value
+    const { password, device_token: deviceToken } = body
     const answer = await guessPassword(request, context, {
       email,
       password,
@@ -38,7 +34,7 @@ const login: AuthRouteEntry = {
     })
     if ('code' in answer || answer.kind !== 'signedIn') return unexpectedAnswer(answer)
     return json(200, await issue(request, context, answer))
-  },
+  }),
 }
 
 /** A password attempt for an e-mail, and the change that follows if it is right. */

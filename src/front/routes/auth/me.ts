@@ -1,11 +1,9 @@
 import type { AuthUser } from '../../../protocol/auth-messages.js'
 import { Me, UserMetadataBody, UserMetadataUpdated } from '../../../wire/auth.js'
-import { reader } from '../../../wire/validate.js'
 import { json } from '../answers.js'
 import type { AuthRouteEntry } from '../auth-route.js'
 import { claimsOf, unexpectedAnswer } from './answers.js'
-
-const metadataBody = reader(UserMetadataBody)
+import { withBody } from '../parameters.js'
 
 /** GET /v1/auth/me: the user as stored now; the token may be older. */
 const me: AuthRouteEntry = {
@@ -32,16 +30,14 @@ const metadata: AuthRouteEntry = {
     request: UserMetadataBody,
     answers: { 200: UserMetadataUpdated },
   },
-  async handle(request, context) {
-    const body = metadataBody.bytes(request.body)
-    if ('code' in body) return body
+  handle: withBody(UserMetadataBody, async (body, request, context) => {
     const { sub: userId, sid } = claimsOf(request)
-    const change = { kind: 'userMetadata', userId, sid, metadata: body.value.metadata } as const
+    const change = { kind: 'userMetadata', userId, sid, metadata: body.metadata } as const
     const answer = await context.change(request, change)
     if ('code' in answer || answer.kind !== 'user') return unexpectedAnswer(answer)
     const { email, userMetadata } = answer.user
     return json(200, { email, user_metadata: userMetadata })
-  },
+  }),
 }
 
 export function shownUser(user: AuthUser): Me {

@@ -8,15 +8,11 @@ import {
   PasswordResetBody,
   PasswordWasReset,
 } from '../../../wire/auth.js'
-import { reader } from '../../../wire/validate.js'
 import { json } from '../answers.js'
 import type { AuthRouteEntry } from '../auth-route.js'
 import { claimsOf, signInFailed, unexpectedAnswer, weakness, sendLink } from './answers.js'
 import { guessPassword } from './login.js'
-
-const changeBody = reader(PasswordChangeBody)
-const requestBody = reader(EmailBody)
-const resetBody = reader(PasswordResetBody)
+import { withBody } from '../parameters.js'
 
 const badLink = refuse(
   'invalid_token',
@@ -38,10 +34,8 @@ const change: AuthRouteEntry = {
     request: PasswordChangeBody,
     answers: { 200: PasswordChanged },
   },
-  async handle(request, context) {
-    const body = changeBody.bytes(request.body)
-    if ('code' in body) return body
-    const { current_password: password, new_password: newPassword, device_token: deviceToken } = body.value
+  handle: withBody(PasswordChangeBody, async (body, request, context) => {
+    const { current_password: password, new_password: newPassword, device_token: deviceToken } = body
     const weak = weakness(newPassword, context.settings)
     if (weak !== undefined) return weak
     const { email, sub: userId, sid } = claimsOf(request)
@@ -60,7 +54,7 @@ const change: AuthRouteEntry = {
     return 'code' in answer || answer.kind !== 'done'
       ? unexpectedAnswer(answer)
       : json(200, { changed: true })
-  },
+  }),
 }
 
 const requestReset: AuthRouteEntry = {
@@ -68,7 +62,7 @@ const requestReset: AuthRouteEntry = {
   path: '/v1/auth/password/reset-request',
   caller: 'anyone',
   docs: { summary: 'Send a link that resets a password', request: EmailBody, answers: { 200: LinkSent } },
-  handle: (request, context) => sendLink(request, context, { purpose: 'passwordReset', body: requestBody }),
+  handle: sendLink('passwordReset'),
 }
 
 /**
@@ -86,12 +80,10 @@ const reset: AuthRouteEntry = {
     tokenInBody: true,
     answers: { 200: PasswordWasReset },
   },
-  async handle(request, context) {
-    const body = resetBody.bytes(request.body)
-    if ('code' in body) return body
-    const weak = weakness(body.value.password, context.settings)
+  handle: withBody(PasswordResetBody, async (body, request, context) => {
+    const weak = weakness(body.password, context.settings)
     if (weak !== undefined) return weak
-    const hash = hashOneTimeToken(body.value.token)
+    const hash = hashOneTimeToken(body.token)
     if (hash === undefined) {
       const failure = { method: 'password_reset', reason: 'unknown_link', refusal: badLink } as const
       return signInFailed(request, context, failure)
@@ -103,17 +95,17 @@ const reset: AuthRouteEntry = {
       const recorded = await context.change(request, { kind: 'passwordResetFailed', hash })
       return unexpectedAnswer(recorded)
     }
-    const passwordHash = await context.passwords.hash(body.value.password)
+    const passwordHash = await context.passwords.hash(body.password)
     if (typeof passwordHash !== 'string') return passwordHash
     const answer = await context.change(request, {
       kind: 'passwordReset',
       hash,
       passwordHash,
-      removePasskeys: body.value.remove_passkeys === true,
+      removePasskeys: body.remove_passkeys === true,
     })
     if ('code' in answer || answer.kind !== 'user') return unexpectedAnswer(answer)
     return json(200, { reset: true, user_id: answer.user.userId, email: answer.user.email })
-  },
+  }),
 }
 
 export const passwordRoutes = [change, requestReset, reset]

@@ -1,11 +1,9 @@
 import { refuse } from '../../../base/errors.js'
 import { LoggedIn, RefreshBody } from '../../../wire/auth.js'
-import { reader } from '../../../wire/validate.js'
 import { json } from '../answers.js'
 import type { AuthRouteEntry } from '../auth-route.js'
 import { issue, signInFailed, unexpectedAnswer } from './answers.js'
-
-const refreshBody = reader(RefreshBody)
+import { withBody } from '../parameters.js'
 
 const notIssuedHere = refuse('refresh_invalid', 'The refresh token was not issued by this server')
 
@@ -18,10 +16,8 @@ const refresh: AuthRouteEntry = {
   caller: 'anyone',
   errors: ['refresh_invalid', 'refresh_expired', 'refresh_reused'],
   docs: { summary: 'Exchange a refresh token', request: RefreshBody, answers: { 200: LoggedIn } },
-  async handle(request, context) {
-    const body = refreshBody.bytes(request.body)
-    if ('code' in body) return body
-    const claim = context.tokens.readRefreshToken(request.namespace, body.value.refresh_token)
+  handle: withBody(RefreshBody, async (body, request, context) => {
+    const claim = context.tokens.readRefreshToken(request.namespace, body.refresh_token)
     if (claim === undefined) {
       const failure = { method: 'refresh', reason: 'unknown_token', refusal: notIssuedHere } as const
       return signInFailed(request, context, failure)
@@ -29,7 +25,7 @@ const refresh: AuthRouteEntry = {
     const answer = await context.change(request, { kind: 'refresh', ...claim })
     if ('code' in answer || answer.kind !== 'signedIn') return unexpectedAnswer(answer)
     return json(200, await issue(request, context, answer))
-  },
+  }),
 }
 
 export const refreshRoutes = [refresh]

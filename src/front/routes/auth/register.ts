@@ -1,11 +1,9 @@
 import type { LinkDraft } from '../../../protocol/auth-messages.js'
 import { Registered, RegisterBody } from '../../../wire/auth.js'
-import { reader } from '../../../wire/validate.js'
 import { json } from '../answers.js'
 import type { AuthContext, AuthRouteEntry } from '../auth-route.js'
 import { issue, readEmail, unexpectedAnswer, weakness, linkDraft } from './answers.js'
-
-const registerBody = reader(RegisterBody)
+import { withBody } from '../parameters.js'
 
 /**
  * POST /v1/auth/register. If verification is required, the answer does not reveal whether the e-mail was
@@ -17,16 +15,14 @@ const register: AuthRouteEntry = {
   caller: 'anyone',
   errors: ['email_exists', 'weak_password'],
   docs: { summary: 'Register with e-mail and password', request: RegisterBody, answers: { 201: Registered } },
-  async handle(request, context) {
-    const body = registerBody.bytes(request.body)
-    if ('code' in body) return body
-    const read = readEmail(body.value.email)
+  handle: withBody(RegisterBody, async (body, request, context) => {
+    const read = readEmail(body.email)
     if ('code' in read) return read
     const { email } = read
-    const weak = weakness(body.value.password, context.settings)
+    const weak = weakness(body.password, context.settings)
     if (weak !== undefined) return weak
     // Hashed in any case, so that a taken e-mail takes as long as a free one.
-    const passwordHash = await context.passwords.hash(body.value.password)
+    const passwordHash = await context.passwords.hash(body.password)
     if (typeof passwordHash !== 'string') return passwordHash
     const answer = await context.change(request, {
       kind: 'register',
@@ -40,7 +36,7 @@ const register: AuthRouteEntry = {
     // The device token is issued with the first refresh or login.
     const { device_token: _deviceToken, ...tokens } = await issue(request, context, answer)
     return json(201, { user_id: answer.user.userId, email, ...tokens })
-  },
+  }),
 }
 
 const noTokens = { token: null, refresh_token: null, token_type: 'Bearer', expires_in: null }

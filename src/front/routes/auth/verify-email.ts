@@ -1,13 +1,10 @@
 import { hashOneTimeToken } from '../../../auth/one-time-token.js'
 import { refuse } from '../../../base/errors.js'
 import { EmailBody, EmailVerified, LinkSent, OneTimeTokenBody } from '../../../wire/auth.js'
-import { reader } from '../../../wire/validate.js'
 import { json } from '../answers.js'
 import type { AuthRouteEntry } from '../auth-route.js'
 import { signInFailed, unexpectedAnswer, sendLink } from './answers.js'
-
-const sendBody = reader(EmailBody)
-const verifyBody = reader(OneTimeTokenBody)
+import { withBody } from '../parameters.js'
 
 const badToken = refuse(
   'invalid_token',
@@ -24,7 +21,7 @@ const send: AuthRouteEntry = {
     request: EmailBody,
     answers: { 200: LinkSent },
   },
-  handle: (request, context) => sendLink(request, context, { purpose: 'verifyEmail', body: sendBody }),
+  handle: sendLink('verifyEmail'),
 }
 
 const verify: AuthRouteEntry = {
@@ -38,18 +35,18 @@ const verify: AuthRouteEntry = {
     tokenInBody: true,
     answers: { 200: EmailVerified },
   },
-  async handle(request, context) {
-    const body = verifyBody.bytes(request.body)
-    if ('code' in body) return body
-    const hash = hashOneTimeToken(body.value.token)
-    if (hash === undefined) {
-      const failure = { method: 'verify_email', reason: 'unknown_link', refusal: badToken } as const
-      return signInFailed(request, context, failure)
-    }
+  handle: withBody(OneTimeTokenBody, async (body, request, context) => {
+    const hash = hashOneTimeToken(body.token)
+    if (hash === undefined)
+      return signInFailed(request, context, {
+        method: 'verify_email',
+        reason: 'unknown_link',
+        refusal: badToken,
+      })
     const answer = await context.change(request, { kind: 'emailVerify', hash })
     if ('code' in answer || answer.kind !== 'user') return unexpectedAnswer(answer)
     return json(200, { verified: true, user_id: answer.user.userId, email: answer.user.email })
-  },
+  }),
 }
 
 export const verifyEmailRoutes = [send, verify]
