@@ -20,7 +20,7 @@ const gone = refuse('unavailable', 'The request was cancelled')
 
 /**
  * A pool of threads that decode OTLP requests, so that a hostile one costs the front nothing
- * (docs/adr/0049-otlp.md). Owners of requests take turns. A thread starts with the first request.
+ * (docs/adr/0049-otlp.md). Holders of requests take turns. A thread starts with the first request.
  */
 export class OtlpPool implements OtlpDecoder {
   readonly #pool: ThreadPool
@@ -46,12 +46,12 @@ export class OtlpPool implements OtlpDecoder {
 
   /** Runs a task when it is its turn, unless its request was cancelled by then. */
   async decode(call: OtlpCall): Promise<OtlpPart | OtlpFault> {
-    const { task, owner } = call
+    const { task, holder } = call
     if (this.#running < limits.otlpThreadsMax) this.#running++
     else {
       // A request with some lines written is not refused: its first part was accepted.
       if (task.from === undefined && this.#turns.length >= limits.otlpQueueMax) throw new RefusedError(full)
-      await new Promise<void>((resolve) => this.#turns.push(owner, resolve))
+      await new Promise<void>((resolve) => this.#turns.push(holder, resolve))
     }
     try {
       if (Atomics.load(call.gone, 0) === 1) throw new RefusedError(gone)

@@ -121,12 +121,12 @@ class OtlpRequest {
   async #decode(body: Uint8Array, from?: OtlpPosition): Promise<OtlpPart | OtlpFault | Refusal> {
     const { decoder, format } = this.#parts
     const { signal, encoding } = format
-    const { target, owner, lineBytesMax: recordBytesMax } = this.#stream
+    const { target, holder, lineBytesMax: recordBytesMax } = this.#stream
     const sizes = { linesBytesMax: this.#linesBytesMax, recordBytesMax, keeps: this.#keeps }
     const ofAll = target.agent !== undefined && { agent: target.agent }
     const task = { signal, encoding, ...ofAll, body, ...sizes, ...(from !== undefined && { from }) }
     try {
-      return await decoder.decode({ task, owner, gone: this.#gone })
+      return await decoder.decode({ task, holder, gone: this.#gone })
     } catch (error) {
       return refusalOf(error)
     }

@@ -69,8 +69,8 @@ export const isOtlpAnswer: Check<OtlpPart | OtlpFault> = (value): value is OtlpP
 
 export interface OtlpCall {
   task: OtlpTask
-  /** Whose turn it is: the owner of its memory. */
-  owner: string
+  /** Whose turn it is: the holder of its memory. */
+  holder: string
   /** One word in memory that threads share: 1 when the request needs no answer any more. */
   gone: Int32Array
 }

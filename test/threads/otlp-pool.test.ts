@@ -12,27 +12,27 @@ beforeEach(() => {
 afterEach(() => pool.close())
 
 /** A request with a record. */
-function callOf(owner: string, from?: OtlpTask['from']): OtlpCall {
+function callOf(holder: string, from?: OtlpTask['from']): OtlpCall {
   const body = new Uint8Array(otlpWire('logs', [{ records: [{ severityNumber: 9 }] }]))
   const sizes = { linesBytesMax: 1_000, recordBytesMax: 1_000, ...(from && { from }) }
-  const task = { body, signal: 'logs', encoding: 'protobuf', agent: owner, keeps: false, ...sizes } as const
-  return { task, owner, gone: new Int32Array(new SharedArrayBuffer(4)) }
+  const task = { body, signal: 'logs', encoding: 'protobuf', agent: holder, keeps: false, ...sizes } as const
+  return { task, holder, gone: new Int32Array(new SharedArrayBuffer(4)) }
 }
 
 const codeOf = (decoding: Promise<unknown>) => decoding.catch((error) => error.refusal.code)
 
 describe('the pool that decodes OTLP requests', () => {
-  it('takes the requests of owners by turns', async () => {
+  it('takes the requests of holders by turns', async () => {
     const order: string[] = []
-    const owners = [...'aaaaaaaaaa', ...'bb', 'c']
+    const holders = [...'aaaaaaaaaa', ...'bb', 'c']
     await Promise.all(
-      owners.map(async (owner) => {
-        await pool.decode(callOf(owner))
-        order.push(owner)
+      holders.map(async (holder) => {
+        await pool.decode(callOf(holder))
+        order.push(holder)
       }),
     )
-    // In order of arrival, only the first owner would be among them. One of the others may still be in a slow thread.
-    expect(order.slice(0, 8).filter((owner) => owner !== 'a').length).toBeGreaterThanOrEqual(2)
+    // In order of arrival, only the first holder would be among them. One of the others may still be in a slow thread.
+    expect(order.slice(0, 8).filter((holder) => holder !== 'a').length).toBeGreaterThanOrEqual(2)
   })
 
   it('decodes no request that was cancelled while it waited, on any front', async () => {

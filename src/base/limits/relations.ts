@@ -101,7 +101,7 @@ export type RelatedLimits = Readonly<
     | 'keyRotationsMax'
     | 'bodyMemoryQueueMax'
     | 'readBytes'
-    | 'bufferedOwnerBytes'
+    | 'bufferedHolderBytes'
     | 'bodyMemorySpareBytes'
     | 'smallBodyBytesMax',
     number
@@ -170,7 +170,7 @@ export function assertRelated(limits: RelatedLimits): void {
     'bodyBytesPerPrincipalMax covers one OTLP request of any size, beside those that wait for memory',
   )
   assert(
-    limits.bodyMemoryQueueMax * limits.readBytes < limits.bufferedOwnerBytes,
+    limits.bodyMemoryQueueMax * limits.readBytes < limits.bufferedHolderBytes,
     'bodies that wait for memory do not keep those of their principal paused that have it',
   )
   assert(limits.keyRotationsMax <= ROTATIONS_OF_A_BYTE, 'keyRotationsMax fits into a byte')

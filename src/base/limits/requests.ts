@@ -110,7 +110,7 @@ export const requestLimits = {
   /** Bytes that paused bodies of one front buffer; more are answered 503. */
   bufferedBytesMax: 268_435_456,
   /** Buffered bytes of one principal after which its connections stay paused until it has fewer. */
-  bufferedOwnerBytes: 50_331_648,
+  bufferedHolderBytes: 50_331_648,
   /** Bytes that uWebSockets.js reads in one call, and may deliver of a connection that is paused. */
   readBytes: 524_288,
   /** Bytes in one step of decompression. */

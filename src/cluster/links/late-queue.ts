@@ -30,7 +30,7 @@ export class LateQueue {
   readonly #turns = new CallerTurns<QueuedMessage>()
   readonly #bytes = new Quota({
     max: limits.linkAnswerBytesMax,
-    perOwnerMax: limits.linkAnswerBytesPerPrincipalMax,
+    perHolderMax: limits.linkAnswerBytesPerPrincipalMax,
   })
   #nextId = 0
 

@@ -28,7 +28,7 @@ export interface AdmittedRequest extends RoutedRequest {
   principal: Principal
   namespace: Namespace
   /** The principal (or address) to whose quota the bytes of the body and the answer are counted. */
-  ownerOf(): string
+  holderOf(): string
 }
 
 /** The result of admission; an Answer comes from a route that serves while the auth add-on is disabled. */
@@ -66,9 +66,9 @@ export function admit(
       (routed.writes ? handling.writeRefusal() : undefined)
     if (refusal !== undefined) return refusal
     // Memory of callers without a credential is counted by address.
-    const ownerOf = isAnonymous(principal) ? routed.addressOf : () => principal.id
+    const holderOf = isAnonymous(principal) ? routed.addressOf : () => principal.id
     const { head, writes, addressOf } = routed
-    return { head, writes, addressOf, parameters, query, principal, namespace, ownerOf }
+    return { head, writes, addressOf, parameters, query, principal, namespace, holderOf }
   }
   const findCaller = () => callerOf(route, { routed, namespace }, handling)
   const caller = findCaller()

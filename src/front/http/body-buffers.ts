@@ -6,7 +6,7 @@ export interface PausableBody {
   resumeConnection(): void
 }
 
-interface Owned {
+interface Holding {
   /** Bytes in their buffers. */
   bytes: number
   /** Bodies that want more, and whose connections are resumed. */
@@ -21,7 +21,7 @@ interface Owned {
  */
 export class BodyBuffers {
   #bytes = 0
-  readonly #owners = new Map<string, Owned>()
+  readonly #holders = new Map<string, Holding>()
 
   /** Whether all bodies may buffer so many bytes more. */
   hasSpace(bytes: number): boolean {
@@ -29,16 +29,16 @@ export class BodyBuffers {
   }
 
   /**
-   * Counts bytes that were added to a buffer of an owner, or removed from it if negative. While there are too
+   * Counts bytes that were added to a buffer of a holder, or removed from it if negative. While there are too
    * many, only what is buffered already is read.
    */
-  count(owner: string, bytes: number): void {
+  count(holder: string, bytes: number): void {
     if (bytes === 0) return
     this.#bytes += bytes
-    const owned = this.#ownedBy(owner)
-    owned.bytes += bytes
-    const { receiving, waiting } = owned
-    const isFull = owned.bytes >= limits.bufferedOwnerBytes
+    const holding = this.#holdingOf(holder)
+    holding.bytes += bytes
+    const { receiving, waiting } = holding
+    const isFull = holding.bytes >= limits.bufferedHolderBytes
     const [from, to] = isFull ? [receiving, waiting] : [waiting, receiving]
     for (const body of from) {
       from.delete(body)
@@ -46,13 +46,13 @@ export class BodyBuffers {
       if (isFull) body.pauseConnection()
       else body.resumeConnection()
     }
-    this.#forgetUnused(owner, owned)
+    this.#forgetUnused(holder, holding)
   }
 
-  /** Resumes a connection, now or when fewer bytes of the owner are buffered. */
-  resume(owner: string, body: PausableBody): void {
-    const { bytes, receiving, waiting } = this.#ownedBy(owner)
-    if (bytes >= limits.bufferedOwnerBytes) {
+  /** Resumes a connection, now or when fewer bytes of the holder are buffered. */
+  resume(holder: string, body: PausableBody): void {
+    const { bytes, receiving, waiting } = this.#holdingOf(holder)
+    if (bytes >= limits.bufferedHolderBytes) {
       waiting.add(body)
       return
     }
@@ -61,24 +61,24 @@ export class BodyBuffers {
   }
 
   /** A body wants no more for now, or has ended. */
-  forget(owner: string, body: PausableBody): void {
-    const owned = this.#owners.get(owner)
-    if (owned === undefined) return
-    owned.receiving.delete(body)
-    owned.waiting.delete(body)
-    this.#forgetUnused(owner, owned)
+  forget(holder: string, body: PausableBody): void {
+    const holding = this.#holders.get(holder)
+    if (holding === undefined) return
+    holding.receiving.delete(body)
+    holding.waiting.delete(body)
+    this.#forgetUnused(holder, holding)
   }
 
-  #ownedBy(owner: string): Owned {
-    let owned = this.#owners.get(owner)
-    if (owned === undefined) {
-      owned = { bytes: 0, receiving: new Set(), waiting: new Set() }
-      this.#owners.set(owner, owned)
+  #holdingOf(holder: string): Holding {
+    let holding = this.#holders.get(holder)
+    if (holding === undefined) {
+      holding = { bytes: 0, receiving: new Set(), waiting: new Set() }
+      this.#holders.set(holder, holding)
     }
-    return owned
+    return holding
   }
 
-  #forgetUnused(owner: string, { bytes, receiving, waiting }: Owned): void {
-    if (bytes === 0 && receiving.size === 0 && waiting.size === 0) this.#owners.delete(owner)
+  #forgetUnused(holder: string, { bytes, receiving, waiting }: Holding): void {
+    if (bytes === 0 && receiving.size === 0 && waiting.size === 0) this.#holders.delete(holder)
   }
 }

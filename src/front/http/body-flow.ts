@@ -11,7 +11,7 @@ interface BodyRequest {
   /** False after its answer was sent or its client has disconnected: the response must not be used any more. */
   isOpen(): boolean
   /** To whose limit buffered bytes count; empty before admission. */
-  owner(): string
+  holder(): string
   /** The connection accepts no further request. */
   readonly isLast: boolean
   onWhole(): void
@@ -31,7 +31,7 @@ export class BodyFlow implements PausableBody {
   readonly #parts: Uint8Array[] = []
   #bufferedBytes = 0
   /** Whose buffered bytes are counted. */
-  #owner = ''
+  #holder = ''
   #receive: ReceivePart | undefined
   /** The reader wants nothing now. */
   #paused = false
@@ -78,13 +78,13 @@ export class BodyFlow implements PausableBody {
   /** Sets the reader, which receives what has arrived and everything that follows. */
   read(receive: ReceivePart): void {
     this.#receive = receive
-    this.#setOwner()
+    this.#setHolder()
     this.resume()
   }
 
   pause(): void {
     this.#paused = true
-    this.#buffers.forget(this.#owner, this)
+    this.#buffers.forget(this.#holder, this)
     if (!this.#connectionPaused) this.pauseConnection()
   }
 
@@ -97,7 +97,7 @@ export class BodyFlow implements PausableBody {
     this.#paused = false
     this.#deliverBuffered()
     if (this.#paused || !this.#request.isOpen() || this.#whole || !this.#connectionPaused) return
-    this.#buffers.resume(this.#owner, this)
+    this.#buffers.resume(this.#holder, this)
   }
 
   /**
@@ -114,7 +114,7 @@ export class BodyFlow implements PausableBody {
   drop(): void {
     this.#receive = ignorePart
     this.#paused = false
-    this.#buffers.forget(this.#owner, this)
+    this.#buffers.forget(this.#holder, this)
     this.#parts.length = 0
     this.#count(-this.#bufferedBytes)
   }
@@ -138,7 +138,7 @@ export class BodyFlow implements PausableBody {
 
   /** The connection must not be resumed any more when its principal has fewer bytes (see `resume`). */
   #onWhole(): void {
-    this.#buffers.forget(this.#owner, this)
+    this.#buffers.forget(this.#holder, this)
     this.#request.onWhole()
   }
 
@@ -192,7 +192,7 @@ export class BodyFlow implements PausableBody {
 
   #count(bytes: number): void {
     this.#bufferedBytes += bytes
-    this.#buffers.count(this.#owner, bytes)
+    this.#buffers.count(this.#holder, bytes)
   }
 
   #deliver(part: Uint8Array, last: boolean): void {
@@ -201,13 +201,13 @@ export class BodyFlow implements PausableBody {
   }
 
   /** Counts what is buffered to the principal, which is not known before admission. */
-  #setOwner(): void {
-    const owner = this.#request.owner()
-    if (owner === this.#owner) return
-    this.#buffers.forget(this.#owner, this)
-    this.#buffers.count(this.#owner, -this.#bufferedBytes)
-    this.#owner = owner
-    this.#buffers.count(owner, this.#bufferedBytes)
+  #setHolder(): void {
+    const holder = this.#request.holder()
+    if (holder === this.#holder) return
+    this.#buffers.forget(this.#holder, this)
+    this.#buffers.count(this.#holder, -this.#bufferedBytes)
+    this.#holder = holder
+    this.#buffers.count(holder, this.#bufferedBytes)
   }
 }
 

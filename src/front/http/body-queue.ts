@@ -26,7 +26,7 @@ export function receiveBody(
   { principal, transfers, gzip, isBinary, onError }: Receiving,
   take: (body: BodyQueue, memory: Transfer) => Promise<Answer | Refusal | undefined>,
 ): void {
-  const memory = transfers.begin({ principal, owner: exchange.owner }, (refusal) => body.cancel(refusal))
+  const memory = transfers.begin({ principal, holder: exchange.holder }, (refusal) => body.cancel(refusal))
   const body = new BodyQueue(exchange, memory)
   const stopReading = readBody(exchange, { gzip, memory, isBinary }, body)
   take(body, memory)

@@ -83,7 +83,7 @@ function collectBody(
     end()
     exchange.refuse(refusal)
   }
-  const transfer = transfers.begin({ principal, owner: exchange.owner }, refuseBody)
+  const transfer = transfers.begin({ principal, holder: exchange.holder }, refuseBody)
   exchange.onDisconnect(end)
   const bodyBytes = head.contentLength ?? bytesMax
   if (bodyBytes > bytesMax) {
@@ -127,7 +127,7 @@ function collectBody(
       if (body !== undefined && exchange.open) receive(body)
     }
     if (!isWhole && turn.takesBodies) complete()
-    else turn.deferBody(exchange.owner, complete)
+    else turn.deferBody(exchange.holder, complete)
   }
   exchange.body.read(take)
 }

@@ -39,12 +39,12 @@ export class Exchange {
   challenges: readonly string[] = bearer
   refusals: RefusalForm = problemDocuments
   /** Returns the principal or address to whose quota bytes in memory are counted; set on admission. */
-  ownerOf: (() => string) | undefined
+  holderOf: (() => string) | undefined
   /** Called when the answer was sent or the client has disconnected. */
   onDone: (() => void) | undefined
   /** Called when sending a large answer begins; the returned function is called when it has ended. */
   onLarge: (() => () => void) | undefined
-  #owner = ''
+  #holder = ''
   readonly #unsent: Quota
   readonly #response: HttpResponse
   readonly #watch: ExchangeWatch
@@ -170,18 +170,18 @@ export class Exchange {
   }
 
   /** The principal or address to whose quota bytes in memory are counted; empty before admission. */
-  get owner(): string {
-    if (this.#owner === '' && this.ownerOf !== undefined) this.#owner = this.ownerOf()
-    return this.#owner
+  get holder(): string {
+    if (this.#holder === '' && this.holderOf !== undefined) this.#holder = this.holderOf()
+    return this.#holder
   }
 
   /** Counts unread bytes of an answer. Returns false, and counts nothing, if there are too many. */
   reserveBytes(bytes: number): boolean {
-    return this.#unsent.reserve(this.owner, bytes)
+    return this.#unsent.reserve(this.holder, bytes)
   }
 
   releaseBytes(bytes: number): void {
-    this.#unsent.release(this.owner, bytes)
+    this.#unsent.release(this.holder, bytes)
   }
 
   /**
@@ -257,7 +257,7 @@ export class Exchange {
   get body(): BodyFlow {
     this.#body ??= new BodyFlow(this.#response, this.#buffers, {
       isOpen: () => this.#open,
-      owner: () => this.owner,
+      holder: () => this.holder,
       isLast: this.#isLast,
       onWhole: () => this.#last?.bodyArrived(),
       refuse: (refusal) => this.#refuseBody(refusal),

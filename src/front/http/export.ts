@@ -53,7 +53,7 @@ export class ExportSender {
       else exchange.refuse(refusal)
     }
     const agents = new Set(principal.user === undefined ? [] : [request.agent])
-    const transfer = this.#transfers.begin({ principal, owner: exchange.owner, agents }, end)
+    const transfer = this.#transfers.begin({ principal, holder: exchange.holder, agents }, end)
     this.#send(exchange, request, principal.id)
       .catch((error: unknown) => {
         if (error instanceof RefusedError && !exchange.begun) {

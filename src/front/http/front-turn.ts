@@ -11,7 +11,7 @@ export class FrontTurn {
   /** When the budget of this turn ends; 0 if nothing was done in it. */
   #endsAtMs = 0
   readonly #requests: (() => void)[] = []
-  /** Waiting bodies, by owner. */
+  /** Waiting bodies, by holder. */
   readonly #bodies = new CallerTurns<() => void>()
   readonly #clock: Clock
 
@@ -35,8 +35,8 @@ export class FrontTurn {
   }
 
   /** Processes a complete body in a later turn. */
-  deferBody(owner: string, work: () => void): void {
-    this.#bodies.push(owner, work)
+  deferBody(holder: string, work: () => void): void {
+    this.#bodies.push(holder, work)
   }
 
   #hasTime(): boolean {

@@ -69,7 +69,7 @@ export function handlerOf(
       if ('code' in admitted) exchange.refuse(admitted)
       else if ('status' in admitted) exchange.answer(admitted)
       else {
-        exchange.ownerOf = admitted.ownerOf
+        exchange.holderOf = admitted.holderOf
         const { principal } = admitted
         readRouteBody(exchange, { bodyBytesMax, head, principal, handling }, (body) =>
           guarded(exchange, handling, () => perform(route, { exchange, admitted, body }, handling)),
@@ -148,7 +148,7 @@ function largeHolder(
   { transfers }: Handling,
 ): () => () => void {
   return () => {
-    const answer = transfers.begin({ principal, owner: exchange.owner, agents }, () => exchange.abort())
+    const answer = transfers.begin({ principal, holder: exchange.holder, agents }, () => exchange.abort())
     return () => answer.finish()
   }
 }

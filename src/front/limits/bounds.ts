@@ -15,7 +15,7 @@ export interface BoundSettings {
 
 /** Limits of the whole process, across all fronts. */
 export interface Bounds {
-  /** All of one owner. */
+  /** All of one holder. */
   connections: Quota
   streams: StreamBounds
   /** Bytes of answers and exports that clients have not read yet. */
@@ -35,10 +35,10 @@ export interface StreamBounds {
   grants: Quota
 }
 
-export const answerBytes = { max: limits.unsentBytesMax, perOwnerMax: limits.unsentBytesPerPrincipalMax }
-export const bodyBytes = { max: limits.bodyBytesInMemoryMax, perOwnerMax: limits.bodyBytesPerPrincipalMax }
-const eventBytes = { max: limits.unsentBytesMax, perOwnerMax: limits.streamUnsentBytesPerPrincipalMax }
-const grantBytes = { max: limits.streamGrantBytesMax, perOwnerMax: limits.streamGrantBytesPerPrincipalMax }
+export const answerBytes = { max: limits.unsentBytesMax, perHolderMax: limits.unsentBytesPerPrincipalMax }
+export const bodyBytes = { max: limits.bodyBytesInMemoryMax, perHolderMax: limits.bodyBytesPerPrincipalMax }
+const eventBytes = { max: limits.unsentBytesMax, perHolderMax: limits.streamUnsentBytesPerPrincipalMax }
+const grantBytes = { max: limits.streamGrantBytesMax, perHolderMax: limits.streamGrantBytesPerPrincipalMax }
 
 /** 503 while clients have left too many bytes unread. */
 export const tooManyUnreadBytes = refuse(
@@ -67,13 +67,13 @@ export function boundsOf(settings: BoundSettings, memory?: BoundsMemory): Bounds
 /** The limits of streams. @param perPrincipal open streams per principal at most */
 export function streamBounds(perPrincipal: number, memory?: BoundsMemory): StreamBounds {
   return {
-    open: quotaOf({ max: limits.streamsMax, perOwnerMax: perPrincipal }, memory?.streams),
+    open: quotaOf({ max: limits.streamsMax, perHolderMax: perPrincipal }, memory?.streams),
     unsent: quotaOf(eventBytes, memory?.events),
     grants: quotaOf(grantBytes, memory?.grants),
   }
 }
 
-function quotaOf(most: { max: number; perOwnerMax?: number }, table: SharedTableMemory | undefined): Quota {
+function quotaOf(most: { max: number; perHolderMax?: number }, table: SharedTableMemory | undefined): Quota {
   return new Quota(most, table && new SharedHoldings(table))
 }
 

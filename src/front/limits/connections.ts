@@ -40,7 +40,7 @@ function openFilesMax(): number {
   return soft === undefined ? Infinity : Number(soft)
 }
 
-/** All connections have one owner. */
+/** All connections have one holder. */
 const server = ''
 
 /** Closes new connections above the limit before anything is read from them. */

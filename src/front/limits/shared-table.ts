@@ -157,7 +157,7 @@ export interface TableSlot {
   evictOne(mayEvict: (value: number) => boolean, probesMax: number): TableSlot | false
 }
 
-/** What owners hold at all fronts of a process; the total is the number without a key. */
+/** What holders hold at all fronts of a process; the total is the number without a key. */
 export class SharedHoldings implements Holdings {
   readonly #table: SharedTable
 
@@ -169,8 +169,8 @@ export class SharedHoldings implements Holdings {
     return this.#table.spare
   }
 
-  change(owner: string, next: (held: number, total: number) => number | undefined): boolean {
-    return this.#table.withSlot(owner, (slot) => {
+  change(holder: string, next: (held: number, total: number) => number | undefined): boolean {
+    return this.#table.withSlot(holder, (slot) => {
       const held = slot.value ?? 0
       const after = slot.isFull ? undefined : next(held, this.#table.spare)
       if (after === undefined) return false

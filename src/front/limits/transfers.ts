@@ -12,10 +12,10 @@ import type { Principal, TokenUser } from '../routes/route.js'
  */
 type End = (refusal: Refusal) => void
 
-interface Owned {
+interface Holding {
   principal: Principal
   /** Whose quota of body bytes it uses: the principal's, or that of the address of an unknown client. */
-  owner: string
+  holder: string
   /** For a user's answer: the agents whose row policies apply to it. */
   agents?: ReadonlySet<string> | undefined
 }
@@ -23,7 +23,7 @@ interface Owned {
 /** A request whose body is arriving, or whose export or large answer is being sent. */
 export class Transfer implements BodyMemory {
   readonly #turns: MemoryTurns
-  readonly #owner: string
+  readonly #holder: string
   #end: End | undefined
   #onRelease: () => void
   /** Bytes in memory. */
@@ -32,16 +32,16 @@ export class Transfer implements BodyMemory {
   #reserved = 0
 
   /**
-   * @param about `owner`: whose quota of body bytes it uses; `onRelease`: called once, when it is released
+   * @param about `holder`: whose quota of body bytes it uses; `onRelease`: called once, when it is released
    */
-  constructor(turns: MemoryTurns, { owner, end, onRelease }: { owner: string; end: End; onRelease(): void }) {
+  constructor(turns: MemoryTurns, { holder, end, onRelease }: { holder: string; end: End; onRelease(): void }) {
     this.#turns = turns
-    this.#owner = owner
+    this.#holder = holder
     this.#end = end
     this.#onRelease = onRelease
   }
 
-  /** Its bytes in the quota of its owner. */
+  /** Its bytes in the quota of its holder. */
   get #heldBytes(): number {
     return Math.max(this.#used, this.#reserved)
   }
@@ -49,7 +49,7 @@ export class Transfer implements BodyMemory {
   reserve(bytes: number): boolean {
     if (this.#end === undefined) return false
     const missing = this.#used + bytes - this.#heldBytes
-    if (missing > 0 && !this.#turns.reserve(this.#owner, missing)) {
+    if (missing > 0 && !this.#turns.reserve(this.#holder, missing)) {
       this.end(tooManyBytes)
       return false
     }
@@ -62,16 +62,16 @@ export class Transfer implements BodyMemory {
   }
 
   /**
-   * Reserves bytes for what will be added, and waits for its turn while the bodies of the owner take too much
+   * Reserves bytes for what will be added, and waits for its turn while the bodies of the holder take too much
    * memory.
    * @param isCancelled whether the request was cancelled in the meantime
-   * @returns 503 if too many requests of the owner wait, or this one has waited too long
+   * @returns 503 if too many requests of the holder wait, or this one has waited too long
    */
   async reserveWhenFree(bytes: number, isCancelled = () => false): Promise<Refusal | undefined> {
     const missing = this.#used + bytes - this.#heldBytes
     if (missing <= 0) return undefined
     return this.#turns.reserveWhenFree({
-      owner: this.#owner,
+      holder: this.#holder,
       bytes: missing,
       heldBytes: () => this.#heldBytes,
       isCancelled: () => this.#end === undefined || isCancelled(),
@@ -89,10 +89,10 @@ export class Transfer implements BodyMemory {
     const before = this.#heldBytes
     this.#used = Math.max(0, used)
     this.#reserved = Math.min(this.#reserved, reserved)
-    if (this.#heldBytes < before) this.#turns.release(this.#owner, before - this.#heldBytes)
+    if (this.#heldBytes < before) this.#turns.release(this.#holder, before - this.#heldBytes)
   }
 
-  /** Ends it, unless it has ended. Its bytes stay reserved until its owner finishes it. */
+  /** Ends it, unless it has ended. Its bytes stay reserved until its holder finishes it. */
   end(refusal: Refusal): void {
     const end = this.#end
     this.#end = undefined
@@ -118,12 +118,12 @@ const doNothing = () => {}
  * when row policies of their agents change.
  */
 export class OpenTransfers {
-  readonly #open = new Map<Transfer, Owned>()
+  readonly #open = new Map<Transfer, Holding>()
   readonly #turns: MemoryTurns
   #stillGood: (user: TokenUser) => Refusal | undefined = () => undefined
   #expiry: NodeJS.Timeout | undefined
 
-  /** @param bytes limits the bytes of bodies in memory, in total and per owner */
+  /** @param bytes limits the bytes of bodies in memory, in total and per holder */
   constructor(bytes: Quota) {
     this.#turns = new MemoryTurns(bytes)
   }
@@ -138,10 +138,10 @@ export class OpenTransfers {
    * Calls `end` when the credential becomes invalid, when bodies take too much memory, or when row policies
    * of its agents change.
    */
-  begin(owned: Owned, end: End): Transfer {
+  begin(holding: Holding, end: End): Transfer {
     const onRelease = () => this.#open.delete(transfer)
-    const transfer = new Transfer(this.#turns, { owner: owned.owner, end, onRelease })
-    this.#open.set(transfer, owned)
+    const transfer = new Transfer(this.#turns, { holder: holding.holder, end, onRelease })
+    this.#open.set(transfer, holding)
     return transfer
   }
 
@@ -188,7 +188,7 @@ const tooManyBytes = refuse('overloaded', 'Too many bytes of request bodies are 
 /** Bytes that a request needs. */
 interface Need {
   /** Whose limit they count for. */
-  owner: string
+  holder: string
   bytes: number
   /** Bytes of the request that are counted already: those that have arrived. */
   heldBytes(): number
@@ -199,7 +199,7 @@ interface Need {
 }
 
 interface Waiting extends Need {
-  /** When all requests of its owner are refused, unless one of them gets memory before. */
+  /** When all requests of its holder are refused, unless one of them gets memory before. */
   end: { atMs: number }
   resolve(refusal: Refusal | undefined): void
 }
@@ -211,7 +211,7 @@ const tooLong = refuse('overloaded', 'The request has waited too long for memory
   retryAfterSecs: 1,
 })
 
-/** Requests that wait for the memory that they need. Owners take turns. */
+/** Requests that wait for the memory that they need. Holders take turns. */
 export class MemoryTurns {
   readonly #quota: Quota
   readonly #clock: Clock
@@ -224,18 +224,18 @@ export class MemoryTurns {
   }
 
   /** Returns false, and reserves nothing, if there is no capacity now. */
-  reserve(owner: string, bytes: number): boolean {
-    return this.#quota.reserve(owner, bytes)
+  reserve(holder: string, bytes: number): boolean {
+    return this.#quota.reserve(holder, bytes)
   }
 
-  release(owner: string, bytes: number): void {
-    this.#quota.release(owner, bytes)
+  release(holder: string, bytes: number): void {
+    this.#quota.release(holder, bytes)
     this.next()
   }
 
   /** Reserves bytes as soon as there is capacity. @returns undefined when they are reserved */
   reserveWhenFree(need: Need): Promise<Refusal | undefined> {
-    const waiting = [...this.#turns.of(need.owner)]
+    const waiting = [...this.#turns.of(need.holder)]
     if (waiting.length === 0 && this.#tryReserve(need)) return Promise.resolve(undefined)
     const others = waiting.filter((other) => !other.isCancelled())
     // If those that wait held more, the others could end and the first one would still not have its turn.
@@ -244,7 +244,7 @@ export class MemoryTurns {
     if (isFull) return Promise.resolve(tooMany)
     const end = waiting[0]?.end ?? { atMs: this.#waitEndMs() }
     this.#poll ??= setInterval(() => this.next(), limits.bodyMemoryPollMs)
-    return new Promise((resolve) => this.#turns.push(need.owner, { ...need, end, resolve }))
+    return new Promise((resolve) => this.#turns.push(need.holder, { ...need, end, resolve }))
   }
 
   /** Looks for released memory: also at intervals, because other fronts release memory, too. */
@@ -270,9 +270,9 @@ export class MemoryTurns {
     return this.#clock() + limits.bodyMemoryWaitMs
   }
 
-  #tryReserve({ owner, bytes, onReserved }: Need): boolean {
-    if (!this.#quota.reserve(owner, bytes + limits.bodyMemorySpareBytes)) return false
-    this.#quota.release(owner, limits.bodyMemorySpareBytes)
+  #tryReserve({ holder, bytes, onReserved }: Need): boolean {
+    if (!this.#quota.reserve(holder, bytes + limits.bodyMemorySpareBytes)) return false
+    this.#quota.release(holder, limits.bodyMemorySpareBytes)
     onReserved()
     return true
   }

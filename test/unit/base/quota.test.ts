@@ -4,8 +4,8 @@ import { allocateTable, SharedHoldings } from '../../../src/front/limits/shared-
 import { fc } from '../../support/fast-check.js'
 
 describe('a quota', () => {
-  it('limits what each owner holds, and what all hold together', () => {
-    const quota = new Quota({ max: 10, perOwnerMax: 6 })
+  it('limits what each holder holds, and what all hold together', () => {
+    const quota = new Quota({ max: 10, perHolderMax: 6 })
     expect([quota.reserve('a', 6), quota.reserve('a'), quota.reserve('b', 5)]).toEqual([true, false, false])
     expect([quota.reserve('b', 4), quota.isFull, quota.hasCapacity('c')]).toEqual([true, true, false])
     quota.release('a', 2)
@@ -13,14 +13,14 @@ describe('a quota', () => {
   })
 
   it('counts what exceeds it, and refuses everything else until that is released', () => {
-    const quota = new Quota({ max: 10, perOwnerMax: 6 })
+    const quota = new Quota({ max: 10, perHolderMax: 6 })
     expect([quota.reserveBeyond('a', 6), quota.reserveBeyond('a', 3)]).toEqual([true, false])
     expect([quota.total, quota.hasCapacity('a'), quota.reserve('b', 2)]).toEqual([9, false, false])
     quota.release('a', 4)
     expect([quota.hasCapacity('a'), quota.reserve('b', 2)]).toEqual([true, true])
   })
 
-  it('is not lowered by an owner that releases more than it holds', () => {
+  it('is not lowered by a holder that releases more than it holds', () => {
     const quota = new Quota({ max: 3 })
     quota.reserve('a', 2)
     quota.release('b')
@@ -39,7 +39,7 @@ describe('a quota that several fronts share', () => {
     })
     fc.assert(
       fc.property(fc.array(step, { maxLength: 100 }), (steps) => {
-        const limits = { max: 15, perOwnerMax: 6 }
+        const limits = { max: 15, perHolderMax: 6 }
         const local = new Quota(limits)
         const memory = allocateTable(5, 'secret')
         const fronts = [0, 1].map(() => new Quota(limits, new SharedHoldings(memory)))
@@ -55,7 +55,7 @@ describe('a quota that several fronts share', () => {
     )
   })
 
-  it('refuses a further owner while it has no space for one', () => {
+  it('refuses a further holder while it has no space for one', () => {
     const quota = new Quota({}, new SharedHoldings(allocateTable(1, 'secret')))
     expect([quota.reserve('a'), quota.reserve('b'), quota.hasCapacity('b')]).toEqual([true, false, false])
     quota.release('a')

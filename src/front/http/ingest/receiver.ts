@@ -40,8 +40,8 @@ export class IngestReceiver {
       const bodyBytesMax = gzip ? Infinity : (exchange.contentLength ?? Infinity)
       const badLinesMax = isBounded ? 0 : parts.badLinesMax
       const sizes = { bodyBytesMax, lineBytesMax, badLinesMax }
-      const { owner } = exchange
-      return ingest({ ...parts, target, options, source, principal, owner, memory, ...sizes }, body)
+      const { holder } = exchange
+      return ingest({ ...parts, target, options, source, principal, holder, memory, ...sizes }, body)
     })
   }
 }

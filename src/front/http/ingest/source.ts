@@ -39,7 +39,7 @@ export interface IngestStream {
   source: LineSource
   principal: Principal
   /** Whose quota of body bytes it uses. */
-  owner: string
+  holder: string
   shards: Shards
   slices: FrontSlices
   /** Counts the bytes of its body that are in memory. */

@@ -76,8 +76,8 @@ export class Tickets implements StreamTickets {
   constructor(clock: Clock, perPrincipal: number, file?: TicketFile) {
     this.#clock = clock
     this.#file = file
-    this.#unused = new Quota({ perOwnerMax: perPrincipal })
-    this.#used = new Quota({ perOwnerMax: perPrincipal })
+    this.#unused = new Quota({ perHolderMax: perPrincipal })
+    this.#used = new Quota({ perHolderMax: perPrincipal })
   }
 
   /**

@@ -9,7 +9,7 @@ import { BodyFlow } from '../../../../src/front/http/body-flow.js'
 const MEBIBYTE = 1 << 20
 
 /** A body that an HTTP library delivers, and what its reader received. */
-function bodyOf(buffers: BodyBuffers, { owner = 'key', isLast = false } = {}) {
+function bodyOf(buffers: BodyBuffers, { holder = 'key', isLast = false } = {}) {
   let onData: (part: ArrayBuffer, last: boolean) => void = () => {}
   const state = { isPaused: false, pauses: 0, received: [] as Buffer[], ended: 0, refusals: [] as Refusal[] }
   const response = {
@@ -23,7 +23,7 @@ function bodyOf(buffers: BodyBuffers, { owner = 'key', isLast = false } = {}) {
   } as unknown as HttpResponse
   const flow = new BodyFlow(response, buffers, {
     isOpen: () => state.refusals.length === 0,
-    owner: () => owner,
+    holder: () => holder,
     isLast,
     onWhole: () => {},
     // The library closes a connection immediately if its client has taken the answer.
@@ -119,7 +119,7 @@ describe('a body that arrives although it is paused', () => {
 
   it('lets the other bodies of its principal arrive when it has been read, and not those of others', () => {
     const buffers = new BodyBuffers()
-    const [large, small, other] = [bodyOf(buffers), bodyOf(buffers), bodyOf(buffers, { owner: 'another' })]
+    const [large, small, other] = [bodyOf(buffers), bodyOf(buffers), bodyOf(buffers, { holder: 'another' })]
     const paused = () => [large, small, other].map(({ isPaused }) => isPaused)
     for (const body of [large, small, other]) {
       body.readOne()
@@ -128,7 +128,7 @@ describe('a body that arrives although it is paused', () => {
     expect(paused()).toEqual([true, true, true])
     for (const body of [large, small, other]) body.readOne()
     expect(paused()).toEqual([false, false, false])
-    large.arrive(numbered(limits.bufferedOwnerBytes + MEBIBYTE))
+    large.arrive(numbered(limits.bufferedHolderBytes + MEBIBYTE))
     expect(paused()).toEqual([true, true, false])
     let reads = 0
     while (small.isPaused) reads += large.readOne() ?? 1
@@ -150,7 +150,7 @@ describe('a body that arrives although it is paused', () => {
     small.flow.pauseConnection()
     large.flow.pause()
     large.readOne()
-    large.arrive(numbered(limits.bufferedOwnerBytes + MEBIBYTE))
+    large.arrive(numbered(limits.bufferedHolderBytes + MEBIBYTE))
     large.flow.drop()
     // uWebSockets.js would close it ten seconds later, even if its answer takes longer.
     expect(small.isPaused).toBe(true)
@@ -160,7 +160,7 @@ describe('a body that arrives although it is paused', () => {
     const buffers = new BodyBuffers()
     const [large, small] = [bodyOf(buffers), bodyOf(buffers)]
     large.readOne()
-    large.arrive(numbered(limits.bufferedOwnerBytes + MEBIBYTE))
+    large.arrive(numbered(limits.bufferedHolderBytes + MEBIBYTE))
     small.flow.pause()
     small.readAll()
     expect(small.isPaused).toBe(true)
@@ -171,7 +171,7 @@ describe('a body that arrives although it is paused', () => {
     const [large, small] = [bodyOf(buffers), bodyOf(buffers)]
     large.flow.pause()
     large.readOne()
-    large.arrive(numbered(limits.bufferedOwnerBytes + MEBIBYTE))
+    large.arrive(numbered(limits.bufferedHolderBytes + MEBIBYTE))
     small.flow.pause()
     small.readAll()
     expect(small.isPaused).toBe(true)

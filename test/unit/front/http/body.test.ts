@@ -28,10 +28,10 @@ it('performs no request that is refused while its body waits for memory', () => 
   const about = { requestId: 'x', allowedOrigin: '', headOnly: false, isLast: false, isKept: true }
   const memory = { unsent: new Quota(answerBytes), buffers: new BodyBuffers() }
   const exchange = new Exchange(response, { ...about, ...memory }, { done: () => {} })
-  exchange.ownerOf = () => 'key'
+  exchange.holderOf = () => 'key'
   const principal: Principal = { id: 'key', scopes: new Set(), agents: [] }
   const transfers = new OpenTransfers(new Quota(bodyBytes))
-  const other = transfers.begin({ principal, owner: 'key' }, () => {})
+  const other = transfers.begin({ principal, holder: 'key' }, () => {})
   const size = 2 * limits.smallBodyBytesMax
   expect(other.reserve(limits.bodyBytesPerPrincipalMax - size)).toBe(true)
 

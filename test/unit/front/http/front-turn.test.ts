@@ -15,8 +15,8 @@ function front() {
   }
   const request = (name: string, ms: number) =>
     turn.takesRequests ? work(name, ms)() : turn.deferRequest(work(name, ms))
-  const body = (owner: string, name: string, ms: number) =>
-    turn.takesBodies ? work(name, ms)() : turn.deferBody(owner, work(name, ms))
+  const body = (holder: string, name: string, ms: number) =>
+    turn.takesBodies ? work(name, ms)() : turn.deferBody(holder, work(name, ms))
   return { completed, request, body }
 }
 
@@ -55,7 +55,7 @@ describe('the time budget of a turn', () => {
     expect(completed.at(-1)).toBe('c')
   })
 
-  it('is shared by the owners of complete bodies', async () => {
+  it('is shared by the holders of complete bodies', async () => {
     const { completed, body } = front()
     body('x', 'x1', limits.requestTurnMs)
     for (const name of ['x2', 'x3', 'x4']) body('x', name, limits.requestTurnMs)

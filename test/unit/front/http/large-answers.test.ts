@@ -73,9 +73,9 @@ async function sending(principal: Principal, ...agents: string[]): Promise<SlowC
     buffers: new BodyBuffers(),
   }
   const exchange = new Exchange(connection.response, about, { done() {} })
-  const owned = { principal, owner: principal.id, agents: new Set(agents) }
+  const holding = { principal, holder: principal.id, agents: new Set(agents) }
   exchange.onLarge = () => {
-    const answer = transfers.begin(owned, () => exchange.abort())
+    const answer = transfers.begin(holding, () => exchange.abort())
     return () => answer.finish()
   }
   exchange.answer({ status: 200, body: 'x'.repeat(1 << 20) })

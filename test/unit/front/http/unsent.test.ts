@@ -44,7 +44,7 @@ class Reader {
       buffers: new BodyBuffers(),
     }
     this.exchange = new Exchange(response, about, { done: (status) => this.done.push(status) })
-    this.exchange.ownerOf = () => principalId
+    this.exchange.holderOf = () => principalId
   }
 
   read(bytes: number): void {

@@ -20,7 +20,7 @@ function transfers() {
     hold: (id: string) => {
       const ends: Refusal[] = []
       const principal: Principal = { id, scopes: new Set(), agents: [] }
-      return { upload: open.begin({ principal, owner: id }, (refusal) => ends.push(refusal)), ends }
+      return { upload: open.begin({ principal, holder: id }, (refusal) => ends.push(refusal)), ends }
     },
   }
 }
@@ -64,13 +64,13 @@ describe('the memory of bodies', () => {
     expect(fill(hold, 'a')).toBe(perPrincipal / 8)
   })
 
-  it('has no entry for an owner whose bodies have no bytes', () => {
-    const owners: string[] = []
-    const holdings = { total: 0, change: (owner: string) => owners.push(owner) > 0 }
+  it('has no entry for a holder whose bodies have no bytes', () => {
+    const holders: string[] = []
+    const holdings = { total: 0, change: (holder: string) => holders.push(holder) > 0 }
     const open = new OpenTransfers(new Quota({}, holdings))
     const principal: Principal = { id: 'a', scopes: new Set(), agents: [] }
-    expect(open.begin({ principal, owner: 'a' }, () => {}).reserve(0)).toBe(true)
-    expect(owners).toEqual([])
+    expect(open.begin({ principal, holder: 'a' }, () => {}).reserve(0)).toBe(true)
+    expect(holders).toEqual([])
   })
 
   it('does not count further bytes of an ended body', () => {
@@ -85,16 +85,16 @@ describe('the memory of bodies', () => {
 })
 
 describe('memory that is reserved', () => {
-  const owner = 'a'
+  const holder = 'a'
   const isCancelled = () => false
 
-  it('is given in order of arrival when other bodies of the owner release theirs', async () => {
+  it('is given in order of arrival when other bodies of the holder release theirs', async () => {
     const { hold } = transfers()
-    const { upload: first } = hold(owner)
+    const { upload: first } = hold(holder)
     expect(await first.reserveWhenFree((perPrincipal - spare) * MEBIBYTE, isCancelled)).toBeUndefined()
     const order: number[] = []
     const waiting = [8, 1, 7].map(async (mebibytes, n) => {
-      const { upload } = hold(owner)
+      const { upload } = hold(holder)
       expect(await upload.reserveWhenFree(mebibytes * MEBIBYTE, isCancelled)).toBeUndefined()
       order.push(n)
     })
@@ -105,14 +105,14 @@ describe('memory that is reserved', () => {
     first.finish()
     await Promise.all(waiting)
     expect(order).toEqual([0, 1, 2])
-    expect(fill(hold, owner)).toBe(perPrincipal / 8 - 2)
+    expect(fill(hold, holder)).toBe(perPrincipal / 8 - 2)
   })
 
-  it('is given as soon as other owners release the memory of all', async () => {
+  it('is given as soon as other holders release the memory of all', async () => {
     const { hold } = transfers()
     const others = Array.from({ length: total / perPrincipal }, (_none, n) => hold(`p${n}`).upload)
     for (const upload of others) upload.reserve(perPrincipal * MEBIBYTE)
-    const { upload } = hold(owner)
+    const { upload } = hold(holder)
     const reserved = upload.reserveWhenFree(MEBIBYTE, isCancelled)
     others[0]?.finish()
     expect(await reserved).toBeUndefined()
@@ -121,46 +121,46 @@ describe('memory that is reserved', () => {
   // Three large requests took so much that those that would have waited could not arrive, and were refused.
   it('leaves enough for requests that arrive and wait', async () => {
     const { hold } = transfers()
-    const { upload } = hold(owner)
+    const { upload } = hold(holder)
     expect(await upload.reserveWhenFree((perPrincipal - spare - 1) * MEBIBYTE, isCancelled)).toBeUndefined()
-    const { upload: next } = hold(owner)
+    const { upload: next } = hold(holder)
     expect(next.reserve((spare / 2) * MEBIBYTE)).toBe(true)
     const reserved = next.reserveWhenFree(2 * MEBIBYTE, isCancelled)
-    expect(fill(hold, owner)).toBe(spare / 16)
+    expect(fill(hold, holder)).toBe(spare / 16)
     upload.finish()
     expect(await reserved).toBeUndefined()
   })
 
   it('is refused if too many wait, and not given to a cancelled upload', async () => {
     const { hold } = transfers()
-    const { upload } = hold(owner)
+    const { upload } = hold(holder)
     upload.reserve(perPrincipal * MEBIBYTE)
     let isEnded = false
     const waiting = Array.from({ length: limits.bodyMemoryQueueMax }, (_none, n) => {
-      return hold(owner).upload.reserveWhenFree(MEBIBYTE / 2, () => n === 0 && isEnded)
+      return hold(holder).upload.reserveWhenFree(MEBIBYTE / 2, () => n === 0 && isEnded)
     })
-    expect(await hold(owner).upload.reserveWhenFree(1, isCancelled)).toMatchObject({
+    expect(await hold(holder).upload.reserveWhenFree(1, isCancelled)).toMatchObject({
       code: 'overloaded',
       retryAfterSecs: 1,
     })
     // A cancelled upload does not take the place of another one, also before the next look at the queue.
     isEnded = true
-    const next = hold(owner).upload.reserveWhenFree(MEBIBYTE / 2, isCancelled)
+    const next = hold(holder).upload.reserveWhenFree(MEBIBYTE / 2, isCancelled)
     upload.finish()
     expect(await waiting[0]).toMatchObject({ code: 'overloaded' })
     expect(await Promise.all([...waiting.slice(1), next])).toEqual(waiting.map(() => undefined))
-    expect(fill(hold, owner)).toBe((perPrincipal - limits.bodyMemoryQueueMax / 2) / 8)
+    expect(fill(hold, holder)).toBe((perPrincipal - limits.bodyMemoryQueueMax / 2) / 8)
   })
 
   // uWebSockets.js delivered 3 MiB of each of ten requests; the two that ran ended, and no other could begin.
   it('is refused if those that wait hold so much that none could have its turn', async () => {
     const { hold } = transfers()
-    const { upload: running } = hold(owner)
+    const { upload: running } = hold(holder)
     expect(await running.reserveWhenFree((perPrincipal - spare - 1) * MEBIBYTE, isCancelled)).toBeUndefined()
-    const waiting = [0, 1].map(() => hold(owner).upload)
+    const waiting = [0, 1].map(() => hold(holder).upload)
     const reserved = waiting.map((upload) => upload.reserveWhenFree(2 * MEBIBYTE, isCancelled))
     for (const upload of waiting) upload.reserve((spare / 2) * MEBIBYTE)
-    const { upload: late } = hold(owner)
+    const { upload: late } = hold(holder)
     late.reserve(1)
     expect(await late.reserveWhenFree(MEBIBYTE, isCancelled)).toMatchObject({ code: 'overloaded' })
     late.finish()
@@ -168,18 +168,18 @@ describe('memory that is reserved', () => {
     expect(await Promise.all(reserved)).toEqual([undefined, undefined])
   })
 
-  it('is refused only after the longest wait in which no body of the owner gets memory', async () => {
+  it('is refused only after the longest wait in which no body of the holder gets memory', async () => {
     const bytes = new Quota(bodyBytes)
     let nowMs = 0
     const turns = new MemoryTurns(bytes, () => nowMs)
     const filled = (perPrincipal - spare) * MEBIBYTE
-    bytes.reserve(owner, filled)
+    bytes.reserve(holder, filled)
     const reserve = () =>
-      turns.reserveWhenFree({ owner, bytes: 1, heldBytes: () => 0, isCancelled, onReserved: () => {} })
+      turns.reserveWhenFree({ holder, bytes: 1, heldBytes: () => 0, isCancelled, onReserved: () => {} })
     const waiting = [reserve(), reserve(), reserve()]
     for (const released of [1, 1, 0]) {
       nowMs += limits.bodyMemoryWaitMs - 1
-      bytes.release(owner, released)
+      bytes.release(holder, released)
       turns.next()
     }
     nowMs++
@@ -187,8 +187,8 @@ describe('memory that is reserved', () => {
     expect(await Promise.all(waiting)).toMatchObject([undefined, undefined, { code: 'overloaded' }])
   })
 
-  // An owner whose bodies ended took their memory again, as long as it had others that waited.
-  it('is given to owners by turns when the memory of all is used', async () => {
+  // A holder whose bodies ended took their memory again, as long as it had others that waited.
+  it('is given to holders by turns when the memory of all is used', async () => {
     const bytes = new Quota(bodyBytes)
     const turns = new MemoryTurns(bytes)
     for (let n = 0; n < total / perPrincipal; n++) bytes.reserve(`p${n}`, perPrincipal * MEBIBYTE)
@@ -196,7 +196,7 @@ describe('memory that is reserved', () => {
     const reserved = ['p0', 'p0', 'p0', 'p1', 'p2'].map((of) => {
       const onReserved = () => order.push(of)
       return turns.reserveWhenFree({
-        owner: of,
+        holder: of,
         bytes: MEBIBYTE,
         heldBytes: () => 0,
         isCancelled,
@@ -213,15 +213,15 @@ describe('memory that is reserved', () => {
 
   it('covers what is added afterwards, and is released when less is kept', async () => {
     const { hold } = transfers()
-    const { upload } = hold(owner)
+    const { upload } = hold(holder)
     upload.reserve(MEBIBYTE)
     expect(await upload.reserveWhenFree(7 * MEBIBYTE, isCancelled)).toBeUndefined()
-    expect(fill(hold, owner)).toBe(perPrincipal / 8 - 1)
+    expect(fill(hold, holder)).toBe(perPrincipal / 8 - 1)
     expect(upload.reserve(7 * MEBIBYTE)).toBe(true)
     upload.release(8 * MEBIBYTE)
-    expect(hold(owner).upload.reserve(1)).toBe(false)
+    expect(hold(holder).upload.reserve(1)).toBe(false)
     upload.keep(0)
-    expect(fill(hold, owner)).toBe(1)
+    expect(fill(hold, holder)).toBe(1)
   })
 })
 

@@ -7,7 +7,7 @@ import type { Principal } from '../../../../../src/front/routes/route.js'
 
 const principal: Principal = { id: 'key', scopes: new Set(), agents: [] }
 const bodyMemory = () =>
-  new OpenTransfers(new Quota(bodyBytes)).begin({ principal, owner: principal.id }, () => {})
+  new OpenTransfers(new Quota(bodyBytes)).begin({ principal, holder: principal.id }, () => {})
 
 const textOf = ({ parts }: SharedBytes) => Buffer.concat(parts).toString()
 

@@ -43,7 +43,7 @@ function record(seq: number, text: string): StoredRecord {
 async function partsOf(stage: ImportStage): Promise<CheckedRecords[]> {
   const parts: CheckedRecords[] = []
   const principal: Principal = { id: 'key', scopes: new Set(), agents: [] }
-  const memory = new OpenTransfers(new Quota(bodyBytes)).begin({ principal, owner: principal.id }, () => {})
+  const memory = new OpenTransfers(new Quota(bodyBytes)).begin({ principal, holder: principal.id }, () => {})
   for await (const found of stage.parts(memory)) parts.push(found)
   return parts
 }

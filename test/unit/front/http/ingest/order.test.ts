@@ -62,7 +62,7 @@ function upload() {
   }
   const principal = { id: 'root', kind: 'root' }
   const memory = new OpenTransfers(new Quota(bodyBytes)).begin(
-    { principal, owner: 'root' } as never,
+    { principal, holder: 'root' } as never,
     () => {},
   )
   const request = { target: { agent: 'a' }, options: { gzip: false, onError: 'skip' }, source: lineSource }
@@ -71,7 +71,7 @@ function upload() {
     ...limited,
     ...request,
     principal,
-    owner: 'root',
+    holder: 'root',
     memory,
     shards,
     slices: new FrontSlices(),
