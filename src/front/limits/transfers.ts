@@ -34,7 +34,10 @@ export class Transfer implements BodyMemory {
   /**
    * @param about `holder`: whose quota of body bytes it uses; `onRelease`: called once, when it is released
    */
-  constructor(turns: MemoryTurns, { holder, end, onRelease }: { holder: string; end: End; onRelease(): void }) {
+  constructor(
+    turns: MemoryTurns,
+    { holder, end, onRelease }: { holder: string; end: End; onRelease(): void },
+  ) {
     this.#turns = turns
     this.#holder = holder
     this.#end = end

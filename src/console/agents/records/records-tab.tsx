@@ -198,11 +198,7 @@ function seqsOfPage(of: { order: RecordOrder; headSeq: number; position: string 
 }
 
 /** Opens a record by its seq, or by its hash or the first digits of it, which can lead to another agent. */
-function GoTo(props: {
-  service: ServiceClient
-  status: AgentStatusResponse
-  go: (seq: number) => void
-}) {
+function GoTo(props: { service: ServiceClient; status: AgentStatusResponse; go: (seq: number) => void }) {
   const { service, status, go } = props
   const { agent_id: agent, record_count: headSeq } = status
   const [text, setText] = useState('')
