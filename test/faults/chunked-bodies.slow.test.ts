@@ -118,6 +118,41 @@ describe('a chunked body', () => {
   })
 })
 
+/*
+ * Regression: the connection was closed with the answer, which reset a client that was still sending its body;
+ * most saw an error instead of the 401, 413 or 429.
+ */
+describe('a body whose connection the client wants closed', () => {
+  const closing = (length: number) => `Connection: close\r\nContent-Length: ${length}`
+
+  it('can be refused before it is complete: the connection is closed when all of it has arrived', async () => {
+    const connection = await RawConnection.open(server)
+    connection.write(post(body.slice(0, 5), closing(body.length)).replace(credential, ''))
+    await connection.until(({ statuses }) => statuses.length === 1)
+    // The server would have closed the connection before it answers another request.
+    await call(server, 'GET /healthz')
+    expect(connection.answer.ended).toBeUndefined()
+    connection.write(body.slice(5))
+    const { statuses, text, ended } = await connection.ended()
+    expect({ statuses, ended }).toEqual({ statuses: [401], ended: 'end' })
+    expect(text).toContain('\r\nConnection: close\r\n')
+  })
+
+  it.each([
+    ['too large', '/v1/collections/chunked/records', 413],
+    ['for an unknown path', '/v1/nothing', 404],
+  ])('is answered even if it is large and sent without waiting: %s', async (_name, path, status) => {
+    const large = 'x'.repeat(20_000_000)
+    for (let round = 0; round < 8; round++) {
+      const connection = await RawConnection.open(server)
+      connection.write(post(large, closing(large.length), path))
+      const { statuses } = await connection.until((answer) => answer.statuses.length === 1)
+      expect(statuses).toEqual([status])
+      connection.destroy()
+    }
+  })
+})
+
 /** Bodies about whose end parsers disagree. */
 const disputed: [name: string, chunks: string][] = [
   ['an extension', `${size};a=b\r\n${body}\r\n0\r\n\r\n`],

@@ -54,7 +54,7 @@ export class Exchange {
   /** By the head of the request. */
   readonly contentLength: number | undefined
   /** The connection accepts no further request after this one (src/front/http/head.ts). */
-  readonly #isLast: boolean
+  #isLast: boolean
   /** The client keeps the connection open. */
   readonly #isKept: boolean
   #open = true
@@ -118,7 +118,7 @@ export class Exchange {
   }
 
   #answerWhole(answer: Answer, body: string | Uint8Array): void {
-    this.#body?.skip()
+    this.#skipBody()
     this.#send(answer.status, body, () => this.#answerHead(answer))
   }
 
@@ -139,7 +139,7 @@ export class Exchange {
 
   #sendPaced(answer: Answer, body: Uint8Array, pace: Pace): void {
     if (!this.#open) return
-    this.#body?.skip()
+    this.#skipBody()
     const writeHead = () => this.#answerHead(answer)
     if (this.#isLast) {
       const onEnd = () => pace.onUnreadBytes(0)
@@ -190,7 +190,7 @@ export class Exchange {
    */
   refuse(given: Refusal, more: { closing?: boolean; headers?: HeaderFields } = {}): void {
     if (!this.open) return
-    this.#body?.skip()
+    this.#skipBody()
     const refusal = this.refusals.adapt(given)
     const status = statusOf(refusal)
     const { contentType, body } = this.refusals.encode(refusal, this.requestId)
@@ -263,6 +263,17 @@ export class Exchange {
       refuse: (refusal) => this.#refuseBody(refusal),
     })
     return this.#body
+  }
+
+  /**
+   * Skips what is left of the body. If the client wants the connection closed and has not sent the whole body, the
+   * library would close the connection with the answer: a client that is still sending would be reset and might
+   * never see the answer.
+   */
+  #skipBody(): void {
+    const isClosing = !this.#isKept && !this.#isLast && (this.contentLength ?? 0) > 0
+    if (isClosing && !this.body.whole) this.#isLast = true
+    this.#body?.skip()
   }
 
   /** Refuses a request during its body, whose reader is notified as if the client had disconnected. */
