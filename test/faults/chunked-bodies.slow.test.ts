@@ -289,6 +289,37 @@ describe('a chunked body with trailers or extensions', () => {
   })
 })
 
+describe('an answer of no bytes to a chunked body', () => {
+  it('arrives whole, and ends its connection', async () => {
+    // One empty ResourceLogs: the answer to an OTLP request of which nothing was refused has no fields.
+    const request =
+      `POST /v1/logs HTTP/1.1\r\nHost: a\r\n${credential}Content-Type: application/x-protobuf\r\n` +
+      'Transfer-Encoding: chunked\r\n\r\n2\r\n\n\u0000\r\n0\r\n\r\n'
+    for (const more of ['', smuggled]) {
+      const connection = await RawConnection.open(server)
+      connection.write(request)
+      await connection.until(({ statuses }) => statuses.length > 0)
+      if (more !== '') connection.write(more)
+      const { statuses, text, ended } = await connection.ended()
+      expect(statuses).toEqual([200])
+      expect(text).toContain('\r\nContent-Length: 0\r\n')
+      expect(text.split('\r\nConnection: close\r\n')).toHaveLength(2)
+      if (more === '') expect(ended).toBe('end')
+    }
+    await expectNotSmuggled()
+    expect(server.stderr()).not.toContain('"level":"error"')
+  })
+
+  it('has no length if its status has no body', async () => {
+    const connection = await RawConnection.open(server)
+    const head = 'OPTIONS /v1/agents HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 9\r\n\r\n'
+    connection.write(`${head}half`)
+    const { statuses, text, ended } = await connection.ended()
+    expect({ statuses, ended }).toEqual({ statuses: [204], ended: 'end' })
+    expect(text).not.toContain('Content-Length')
+  })
+})
+
 describe('pipelined requests', () => {
   it('end the connection, and get no answers out of order', async () => {
     const request = (n: number) =>

@@ -32,8 +32,12 @@ export interface HttpResponse {
   /** Writes a part of a body of unknown length. @returns false if the connection buffers some of it */
   write(part: string | Uint8Array): boolean
   end(body?: string | Uint8Array): void
-  /** Ends an answer without a body, or whose body is left out. */
-  endWithoutBody(): void
+  /**
+   * Ends an answer without a body, or whose body is left out.
+   * @param length the value of Content-Length, if it is written
+   * @param closes whether the connection is closed after it, as the answer then says
+   */
+  endWithoutBody(length?: number, closes?: boolean): void
   /**
    * Writes what the connection accepts now of a body of `totalBytes`, and buffers none of the rest.
    * @returns whether it accepted the whole part, and whether this finished the answer

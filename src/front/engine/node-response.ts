@@ -86,9 +86,10 @@ export class NodeResponse implements HttpResponse {
     this.#finish(body)
   }
 
-  endWithoutBody(): void {
+  endWithoutBody(length?: number, closes = false): void {
     if (this.#closed) return
-    this.#head(undefined)
+    if (closes) this.writeHeader('Connection', 'close')
+    this.#head(length)
     this.#finish(undefined)
   }
 

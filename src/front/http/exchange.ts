@@ -118,7 +118,7 @@ export class Exchange {
   }
 
   #answerWhole(answer: Answer, body: string | Uint8Array): void {
-    this.#skipBody()
+    this.#skipBody(answer.status)
     this.#send(answer.status, body, () => this.#answerHead(answer))
   }
 
@@ -139,7 +139,7 @@ export class Exchange {
 
   #sendPaced(answer: Answer, body: Uint8Array, pace: Pace): void {
     if (!this.#open) return
-    this.#skipBody()
+    this.#skipBody(answer.status)
     const writeHead = () => this.#answerHead(answer)
     if (this.#isLast) {
       const onEnd = () => pace.onUnreadBytes(0)
@@ -190,9 +190,9 @@ export class Exchange {
    */
   refuse(given: Refusal, more: { closing?: boolean; headers?: HeaderFields } = {}): void {
     if (!this.open) return
-    this.#skipBody()
     const refusal = this.refusals.adapt(given)
     const status = statusOf(refusal)
+    this.#skipBody(status)
     const { contentType, body } = this.refusals.encode(refusal, this.requestId)
     const writeHead = () => {
       this.#head({ status, contentType, headers: more.headers })
@@ -266,12 +266,12 @@ export class Exchange {
   }
 
   /**
-   * Skips what is left of the body. If the client wants the connection closed and has not sent the whole body, the
-   * library would close the connection with the answer: a client that is still sending would be reset and might
-   * never see the answer.
+   * Skips what is left of the body. If the client wants the connection closed and has not sent the whole body,
+   * the library would close the connection with the answer: a client that is still sending would be reset, and
+   * might never see the answer. A status without a body has nothing to lose.
    */
-  #skipBody(): void {
-    const isClosing = !this.#isKept && !this.#isLast && (this.contentLength ?? 0) > 0
+  #skipBody(status: number): void {
+    const isClosing = !this.#isKept && !isBodiless(status) && (this.contentLength ?? 0) > 0
     if (isClosing && !this.body.whole) this.#isLast = true
     this.#body?.skip()
   }
@@ -322,10 +322,7 @@ export class Exchange {
   ): void {
     this.#finish(status)
     this.#last = new LastAnswer(this.#response, {
-      writeHead: () => {
-        writeHead()
-        this.#response.writeHeader('Connection', 'close')
-      },
+      writeHead,
       ...about,
       headOnly: this.headOnly,
       wholeBody: this.#body?.whole === true || about.beforeTheRest,

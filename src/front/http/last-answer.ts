@@ -29,6 +29,8 @@ export interface LastAnswerParts {
  * read it yet, and it closes a connection on which a request arrives before the previous answer is finished.
  * Therefore the whole answer is sent, but the length declared to the library is one byte more: for the
  * library the answer is never finished. The connection is closed when the kernel has the whole answer.
+ *
+ * An answer of no bytes is finished when it is written, and the library closes the connection.
  */
 export class LastAnswer {
   readonly #response: HttpResponse
@@ -49,8 +51,18 @@ export class LastAnswer {
     this.#onEnd = onEnd
     this.#wholeBody = wholeBody
     this.#sent = headOnly
+    if (this.#body.length === 0) {
+      this.#closed = true
+      response.cork(() => {
+        writeHead()
+        response.endWithoutBody(0, true)
+      })
+      this.#onEnd?.()
+      return
+    }
     response.cork(() => {
       writeHead()
+      response.writeHeader('Connection', 'close')
       // Writes the Content-Length header, which later calls do not change.
       response.tryEnd('', this.#body.length)
       if (headOnly) return
@@ -121,10 +133,7 @@ export class LastAnswer {
   }
 }
 
-/**
- * Never empty: an answer without bytes would be finished immediately. White space does not change these
- * texts.
- */
+/** Never empty: white space does not change these texts. */
 function bytesOf(text: string, beforeTheRest: boolean): Uint8Array {
   return Buffer.from(beforeTheRest ? text.padEnd(CORK_BYTES) : text || '\n')
 }
