@@ -82,17 +82,15 @@ export async function makePostgres(making: PostgresOptions = {}): Promise<TestPo
   const url = `postgres://strandfast@127.0.0.1:${port}/postgres`
   let server: ChildProcess | undefined
   const kill = async () => {
-    if (server === undefined) return
-    const exited = once(server, 'exit')
+    const exited = runs(server) ? once(server, 'exit') : undefined
     signalAll(server, 'SIGKILL')
     await exited
     server = undefined
   }
   const end = async (signal: NodeJS.Signals) => {
-    if (server === undefined) return
     // Resumes paused processes, so that the server can end its children.
     signalAll(server, 'SIGCONT')
-    if (server.kill(signal)) await once(server, 'exit')
+    if (runs(server) && server.kill(signal)) await once(server, 'exit')
     server = undefined
   }
   return {
@@ -108,7 +106,7 @@ export async function makePostgres(making: PostgresOptions = {}): Promise<TestPo
       await eventually(async () => {
         server ??= spawn(join(binaries, 'postgres'), args, { ...user, cwd: directory, stdio: 'ignore' })
         // The start fails while processes of the killed server still exist.
-        if (server.exitCode !== null) server = undefined
+        if (!runs(server)) server = undefined
         return server !== undefined && (await answers(url))
       })
     },
@@ -157,14 +155,26 @@ export function serverUser(): { uid?: number; gid?: number } {
   return { uid: id('-u'), gid: id('-g') }
 }
 
-/** The process of a server and its children, which are in separate process groups. */
+/** The process of a server and its children, which are in separate process groups; none if it has ended. */
 export function familyOf(pid: number): number[] {
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
+  let children: string
+  try {
+    children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
+  } catch {
+    // The process has already ended.
+    return []
+  }
   return [pid, ...children.trim().split(' ').filter(Boolean).map(Number)]
 }
 
+/** Whether a server was started and has not ended. It can end while a test still knows it. */
+function runs(server: ChildProcess | undefined): server is ChildProcess {
+  return server !== undefined && server.exitCode === null && server.signalCode === null
+}
+
 function signalAll(server: ChildProcess | undefined, signal: NodeJS.Signals): void {
-  for (const pid of server?.pid === undefined ? [] : familyOf(server.pid)) {
+  // The number of a process that has ended may be another one's.
+  for (const pid of !runs(server) || server.pid === undefined ? [] : familyOf(server.pid)) {
     try {
       process.kill(pid, signal)
     } catch {
