@@ -155,15 +155,9 @@ export function serverUser(): { uid?: number; gid?: number } {
   return { uid: id('-u'), gid: id('-g') }
 }
 
-/** The process of a server and its children, which are in separate process groups; none if it has ended. */
+/** The process of a server and its children, which are in separate process groups. */
 export function familyOf(pid: number): number[] {
-  let children: string
-  try {
-    children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
-  } catch {
-    // The process has already ended.
-    return []
-  }
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
   return [pid, ...children.trim().split(' ').filter(Boolean).map(Number)]
 }
 
