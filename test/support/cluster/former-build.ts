@@ -8,28 +8,33 @@ const root = join(import.meta.dirname, '../../..')
 
 /** Files that decide which packages are installed. */
 const lockFile = 'package-lock.json'
+/** What a build is made from. */
+const sources = ['package.json', 'tsconfig.json', 'src', 'workers', 'scripts', 'packages']
 
 /**
  * The commit of the last released version; before the first release, the last commit before this one that
- * changed the changelog.
+ * changed the changelog. Commits whose sources are the same as now are skipped, because their build is this
+ * one.
  * @returns undefined if it needs other packages than those that are installed, or there is no history
  */
 export function formerCommit(): string | undefined {
   const released = git(['describe', '--tags', '--abbrev=0', '--match', 'v*', 'HEAD^'])
-  const changed = git(['log', '--max-count=1', '--format=%H', 'HEAD^', '--', 'CHANGELOG.md'])
-  const commit = released ?? changed
-  if (commit === undefined) return undefined
-  const differs = spawnSync('git', ['diff', '--quiet', commit, 'HEAD', '--', lockFile], { cwd: root })
-  return differs.status === 0 ? commit : undefined
+  const changed = git(['log', '--format=%H', 'HEAD^', '--', 'CHANGELOG.md'])
+  const commit = [released, ...(changed?.split('\n') ?? [])].find(
+    (at) => at !== undefined && differs(at, sources),
+  )
+  return commit === undefined || differs(commit, [lockFile]) ? undefined : commit
+}
+
+function differs(commit: string, paths: readonly string[]): boolean {
+  const { status } = spawnSync('git', ['diff', '--quiet', commit, 'HEAD', '--', ...paths], { cwd: root })
+  return status !== 0
 }
 
 /** Builds the program of a commit with the installed packages. */
 export function buildOf(commit: string): PlantedBuild {
   const directory = mkdtempSync(join(tmpdir(), 'strandfast-former-'))
-  const steps = [
-    `git -C '${root}' archive ${commit} -- package.json tsconfig.json src workers scripts packages`,
-    `tar -x -C '${directory}'`,
-  ]
+  const steps = [`git -C '${root}' archive ${commit} -- ${sources.join(' ')}`, `tar -x -C '${directory}'`]
   symlinkSync(join(root, 'node_modules'), join(directory, 'node_modules'))
   for (const command of [steps.join(' | '), 'npx tsc -p tsconfig.json', 'node scripts/bundle.mjs']) {
     const { status, stdout, stderr } = spawnSync('sh', ['-c', command], { cwd: directory, encoding: 'utf8' })
