@@ -4,7 +4,7 @@ import { limits } from '../base/limits/limits.js'
 /**
  * The time of day of a node of a cluster, in memory that all its threads share. A clock that jumps is noticed
  * at the next heartbeat. Until then the shards follow it no further than another node would, so that their
- * records do not make the next owner wait.
+ * records do not make the next owner wait, and the fronts judge no token or license by it.
  */
 export class ConfirmedClock {
   readonly memory: SharedArrayBuffer
@@ -19,6 +19,13 @@ export class ConfirmedClock {
     this.#offsetMs = new Float64Array(memory)
     this.#wall = wall
     this.#machine = machine
+  }
+
+  /** A clock that follows the machine's up to now. */
+  static start(): ConfirmedClock {
+    const clock = new ConfirmedClock()
+    clock.confirm(systemClock() - machineClock())
+    return clock
   }
 
   /** Follows the clock of the machine up to now. @param offsetMs its time of day minus its monotonic clock */

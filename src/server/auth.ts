@@ -4,7 +4,7 @@ import { bundledBlocklist } from '../auth/password-policy.js'
 import type { License } from '../auth/license.js'
 import { type Namespace, rootNamespace } from '../auth/namespace.js'
 import { parseAllowedRedirect } from '../auth/redirect.js'
-import { steadyClock, systemClock } from '../base/clock.js'
+import { type Clock, steadyClock, systemClock } from '../base/clock.js'
 import type { Logger } from '../base/log.js'
 import type { Config } from '../settings/config.js'
 import type { OauthConfig } from '../settings/oauth.js'
@@ -40,6 +40,7 @@ export interface AuthParts {
 
 /** Dependencies of the auth add-on. */
 export interface AuthSurroundings {
+  clock: Clock
   directory: Pick<DataDirectory, 'masterSeed' | 'tokenEra'>
   shards: Shards
   log: Logger
@@ -86,11 +87,11 @@ export function authOff(config: Config): AuthHandling {
 /** Creates the auth add-on if it is on, even without a license, so that issued tokens stay valid. */
 export async function makeAuth(config: Config, around: AuthSurroundings): Promise<AuthParts | undefined> {
   if (!config.auth.enabled) return undefined
-  const { directory, shards, services } = around
+  const { clock, directory, shards, services } = around
   const root = rootNamespace(config.agentId)
   const namespaces = new Namespaces(shards)
   const missing = (namespace: Namespace) => namespaces.missing(namespace)
-  const revocations = new Revocations(systemClock, steadyClock)
+  const revocations = new Revocations(clock, steadyClock)
   const tokens = new UserTokens({
     masterSeed: directory.masterSeed,
     tokenEra: directory.tokenEra,
@@ -98,20 +99,20 @@ export async function makeAuth(config: Config, around: AuthSurroundings): Promis
     jwtExpirySecs: config.auth.jwtExpirySecs,
     root,
     revocations,
-    clock: systemClock,
+    clock,
     missing,
     epochsOf: (namespace) => epochsOf(shards, namespace),
   })
   around.transfers.watchUsers((user) => tokens.revalidate(user))
   const context = authContext(await contextParts(config, around, tokens))
-  const refusal = activation(true, services.license, systemClock)
+  const refusal = activation(true, services.license, clock)
   return { handling: { refusal, root, context, missing }, tokens, ...noticesOf(around, tokens, revocations) }
 }
 
 /** The parts behind the auth routes. */
 async function contextParts(
   config: Config,
-  { directory, shards, log, services }: AuthSurroundings,
+  { clock, directory, shards, log, services }: AuthSurroundings,
   tokens: UserTokens,
 ): Promise<Parameters<typeof authContext>[0]> {
   const { passwords, gate, mailOn } = services
@@ -121,8 +122,8 @@ async function contextParts(
     gate,
     tokens,
     passkeys: await passkeyCeremonies(config),
-    oauth: await oauthFlow(config.oauth, { masterSeed: directory.masterSeed, log }),
-    clock: systemClock,
+    oauth: await oauthFlow(config.oauth, { masterSeed: directory.masterSeed, clock, log }),
+    clock,
     settings: {
       jwtExpirySecs: config.auth.jwtExpirySecs,
       magicLinkExpirySecs: config.auth.magicLinkExpirySecs,
@@ -194,12 +195,12 @@ async function passkeyCeremonies({ passkeys }: Config): Promise<PasskeyCeremonie
 /** Sign-in with external providers, as far as it is configured. */
 async function oauthFlow(
   oauth: OauthConfig | undefined,
-  { masterSeed, log }: { masterSeed: Uint8Array; log: Logger },
+  { masterSeed, ...around }: { masterSeed: Uint8Array; clock: Clock; log: Logger },
 ): Promise<OauthFlow> {
   const key = oauthKey(masterSeed)
   const allowed = oauth?.allowedRedirectUris ?? []
   return {
-    providers: await providersOf(oauth, log),
+    providers: await providersOf(oauth, around),
     redirectBaseUrl: oauth?.redirectBaseUrl,
     allowedRedirects: allowed.map((text) => parseAllowedRedirect(text)).filter((one) => one !== undefined),
     allowAnyRedirect: oauth?.allowAnyRedirectUri ?? false,
@@ -209,10 +210,10 @@ async function oauthFlow(
 
 async function providersOf(
   oauth: OauthConfig | undefined,
-  log: Logger,
+  around: { clock: Clock; log: Logger },
 ): Promise<ReadonlyMap<OauthProviderName, OauthProvider>> {
   if (oauth?.google === undefined && oauth?.github === undefined) return new Map()
   // Imported only if a provider is configured.
   const { oauthProviders } = await import('../outbound/oauth-providers.js')
-  return oauthProviders(oauth, { clock: systemClock, log })
+  return oauthProviders(oauth, around)
 }

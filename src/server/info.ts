@@ -16,7 +16,7 @@ export interface Cluster {
 }
 
 export interface InfoSources {
-  parts: Pick<Parts, 'threads'>
+  parts: Pick<Parts, 'threads' | 'clock'>
   state: Pick<ServerState, 'readOnly'>
   /** The license at the start; absent while the auth add-on is off. */
   license: LicenseAudit | undefined
@@ -40,7 +40,8 @@ export function serverInfo(config: Config, sources: InfoSources): () => ServerIn
     is_set: isSet,
   }))
   const features = featuresOf(config, sources.hasConsole)
-  const { threads } = sources.parts
+  const { parts } = sources
+  const { threads } = parts
   return () => ({
     version,
     node: process.versions.node,
@@ -50,7 +51,7 @@ export function serverInfo(config: Config, sources: InfoSources): () => ServerIn
     shards: threads.figures().map(({ agents, records, deaths }) => ({ agents, records, deaths })),
     features,
     open_modes: openModes(config),
-    license: licenseNow(sources.license, systemClock()),
+    license: licenseNow(sources.license, parts.clock()),
     last_backup_copy_at_ms: sources.copiedAtMs() ?? null,
     cluster: sources.cluster === undefined ? null : clusterNow(sources.cluster),
     settings,

@@ -2,7 +2,7 @@ import { lstatSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { assert } from '../base/assert.js'
-import { systemClock } from '../base/clock.js'
+import { type Clock, systemClock } from '../base/clock.js'
 import { makeDirectory } from '../base/durable-file.js'
 import { limits } from '../base/limits/limits.js'
 import type { Logger } from '../base/log.js'
@@ -40,6 +40,8 @@ import type { Config } from '../settings/config.js'
 
 /** The parts that carry out the requests of one front. */
 export interface FrontParts {
+  /** The time of day by which requests are judged. */
+  clock: Clock
   shards: Shards
   readers: Readers
   decoder: OtlpDecoder
@@ -72,7 +74,7 @@ export interface Parts extends FrontParts {
 
 interface FrontPartsOptions extends Pick<
   FrontParts,
-  'shards' | 'readers' | 'decoder' | 'bounds' | 'stageFolder'
+  'clock' | 'shards' | 'readers' | 'decoder' | 'bounds' | 'stageFolder'
 > {
   /** Creates the tickets, which may need the keys. */
   tickets(apiKeys: ApiKeys): StreamTickets
@@ -81,6 +83,7 @@ interface FrontPartsOptions extends Pick<
 }
 
 export function makeFrontParts({
+  clock,
   shards,
   readers,
   decoder,
@@ -88,7 +91,7 @@ export function makeFrontParts({
   stageFolder,
   ...around
 }: FrontPartsOptions): FrontParts {
-  const streams = new StreamHub(shards, bounds.streams)
+  const streams = new StreamHub(shards, bounds.streams, clock)
   const transfers = new OpenTransfers(bounds.bodies)
   const apiKeys = new ApiKeys((principalId) => {
     streams.endPrincipal(principalId)
@@ -99,7 +102,7 @@ export function makeFrontParts({
   const buffers = new BodyBuffers()
   const slices = new FrontSlices()
   const counts = new RequestCounts()
-  const given = { shards, readers, decoder, stageFolder, bounds }
+  const given = { clock, shards, readers, decoder, stageFolder, bounds }
   return { ...given, streams, apiKeys, tickets, transfers, buffers, slices, counts }
 }
 
@@ -135,6 +138,7 @@ export function connectionBound({ connections: open }: Bounds, max: number, log:
 interface MainParts {
   directory: DataDirectory
   threads: ShardThreads
+  clock: Clock
   /** The lease of a node of a cluster. */
   lease: LeaseMemory | undefined
   listener: PoolListener
@@ -145,14 +149,15 @@ interface MainParts {
 
 /** Creates the parts of the main thread. */
 export function makeParts(config: Config, around: MainParts): Parts {
-  const { directory, threads, lease, listener, log } = around
+  const { clock, directory, threads, lease, listener, log } = around
   const max = connectionsMax(config.connectionsMax, directory.shards)
   const settings = boundSettings(config, max)
   const memory = config.fronts === 1 ? undefined : allocateBounds(settings)
   const readers = new ReaderPool(directory.path, { listener: listener, lease })
   const decoder = new OtlpPool(listener)
-  const tickets = new Tickets(systemClock, config.streamsPerPrincipal, ticketFile(directory, log))
+  const tickets = new Tickets(clock, config.streamsPerPrincipal, ticketFile(directory, log))
   const parts = makeFrontParts({
+    clock,
     shards: threads.shards,
     readers,
     decoder,

@@ -1,13 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { unreachable } from '../base/assert.js'
-import { steadyClock, systemClock } from '../base/clock.js'
+import { steadyClock } from '../base/clock.js'
 import { limits } from '../base/limits/limits.js'
 import type { Logger } from '../base/log.js'
 import { version } from '../base/version.js'
 import type { DataDirectory } from '../data/directory.js'
 import { endAuthors, endUploads } from '../dispatch/ended-authors.js'
 import { parseAddressRanges } from '../front/limits/client-address.js'
-import type { Bounds } from '../front/limits/bounds.js'
 import { AnswerCoder } from '../front/http/content-coding.js'
 import { standingsBy } from '../front/http/auth/standings.js'
 import { Credentials } from '../front/http/credentials.js'
@@ -66,7 +65,7 @@ export function handlingOf(config: Config, around: RequestParts): Handling {
     buffers,
     counts,
     onError,
-    rates: ratesOf(config, bounds),
+    rates: ratesOf(config, parts),
     credentials: credentialsOf(config, around),
     context: contextOf(config, around),
     ingest: ingestBy(config, parts, onError),
@@ -99,7 +98,7 @@ function webhooksOf({ webhookOrigins, rateLimitRps, rateLimitBurst }: Config): H
 }
 
 function contextOf(config: Config, { parts, routes, services }: RequestParts): Handling['context'] {
-  const { shards, apiKeys, tickets } = parts
+  const { clock, shards, apiKeys, tickets } = parts
   const { readiness, server, metrics, metricFamilies, lastUses } = services
   return {
     request: (agent, command) => shards.request(agent, command),
@@ -112,7 +111,7 @@ function contextOf(config: Config, { parts, routes, services }: RequestParts): H
       add: (row) => apiKeys.add(row),
       remove: (keyId) => apiKeys.remove(keyId),
       lastUses,
-      hasAdmin: () => apiKeys.hasAdmin(systemClock()),
+      hasAdmin: () => apiKeys.hasAdmin(clock()),
     },
     standings: standingsBy(config.agentId, parts),
     endAuthors: (principals) => endAuthors(shards, principals),
@@ -123,12 +122,12 @@ function contextOf(config: Config, { parts, routes, services }: RequestParts): H
     metrics,
     metricFamilies,
     openApi: sharedAnswer(() => openApiOf(routes, parts), { keptMs: Infinity, clock: steadyClock }),
-    nowMs: systemClock,
+    nowMs: clock,
     random: randomBytes,
   }
 }
 
-function ratesOf(config: Config, { global, auth }: Bounds): RateLimits {
+function ratesOf(config: Config, { clock, bounds: { global, auth } }: FrontParts): RateLimits {
   const named = boundSettings(config, Infinity)
   const settings = {
     global: { name: 'global', limit: named.global, limiter: global },
@@ -136,17 +135,17 @@ function ratesOf(config: Config, { global, auth }: Bounds): RateLimits {
     exempt: parseAddressRanges(config.rateLimitExempt.join(',')).ranges,
     trusted: parseAddressRanges(config.trustedProxies.join(',')).ranges,
   } as const
-  return new RateLimits(settings, systemClock)
+  return new RateLimits(settings, clock)
 }
 
 function credentialsOf(config: Config, { directory, parts, auth }: RequestParts): Credentials {
-  const { apiKeys: keys, tickets } = parts
+  const { apiKeys: keys, tickets, clock } = parts
   return new Credentials(
     {
       rootKeyDigest: directory.rootKeyDigest,
       tokenBytesMax: Math.floor(limits.verifiedTokenBytesMax / config.fronts),
     },
-    { keys, tickets, clock: systemClock, ...(auth !== undefined && { tokens: auth.tokens }) },
+    { keys, tickets, clock, ...(auth !== undefined && { tokens: auth.tokens }) },
   )
 }
 

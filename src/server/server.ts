@@ -43,7 +43,8 @@ export async function makeServer(config: Config, directory: DataDirectory, log: 
   shards.isReadOnly = readOnly
   const isOwn = (shard: number) => threads.has(shard)
   const lease = cluster?.lease
-  const parts = makeParts(config, { directory, threads, lease, listener, readOnly, log })
+  const clock = cluster?.clock.now ?? systemClock
+  const parts = makeParts(config, { clock, directory, threads, lease, listener, readOnly, log })
   const control = new Control({
     ...directory,
     freeBytesMin: config.freeBytesMin,
@@ -52,7 +53,7 @@ export async function makeServer(config: Config, directory: DataDirectory, log: 
     nowMs: systemClock,
     log,
   })
-  const keys = new ApiKeySync({ shards, keys: parts.apiKeys, readOnly, nowMs: systemClock })
+  const keys = new ApiKeySync({ shards, keys: parts.apiKeys, readOnly, nowMs: clock })
   const standings = standingsBy(config.agentId, parts)
   const proposals = new ProposalClock({ shards, isOwn, readOnly, standings })
   const authServices = await makeAuthServices(config, { directory, shards, isOwn, log, listener })
@@ -70,6 +71,7 @@ export async function makeServer(config: Config, directory: DataDirectory, log: 
     parts,
     status,
     lease,
+    clock: cluster?.clock,
     auth: authServices,
     calls: (front) => mainCalls({ parts: servedParts, services, auth: servedAuth }, front),
     end: () => void end(),

@@ -158,13 +158,23 @@ describe.skipIf(noPostgres)('a node that lacks something', () => {
     await eventually(async () => (await shownBy(other)).problems.length > 0)
     expect((await shownBy(other)).problems[0]).toMatch(/^The clock of the node ahead is 3\.0 s ahead of/)
     expect(await writeAll(other)).toEqual(written)
+    const body = { name: 'for an hour', scopes: ['records:read'], expires_in_secs: 3_600 }
+    const { key } = (await call(other, 'POST /v1/admin/api-keys', { body })).body
+    await eventually(async () => (await call(joined, 'GET /v1/whoami', { key })).status === 200)
     ahead.set(86_400_000)
-    // It writes for as long as it can, and nothing from the future.
+    const answers = new Set<number>()
+    // It writes for as long as it can, and nothing from the future; nothing expires by its clock.
     await eventually(async () => {
+      await call(joined, 'GET /v1/whoami', { key }).then(
+        ({ status }) => answers.add(status),
+        () => undefined,
+      )
       await writeAll(joined).catch(() => undefined)
       return joined.process.exitCode !== null
     })
     expect(joined.process.exitCode).toBe(1)
+    answers.delete(503)
+    expect([...answers]).toEqual([200])
     expect(await writeAll(other)).toEqual(written)
   })
 

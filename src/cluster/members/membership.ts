@@ -273,17 +273,19 @@ export class Membership {
   /** @param last the expected row of this node */
   async #sendHeartbeat(table: MemberTable, last: Member): Promise<HeartbeatOutcome> {
     const { nowMs, lease, leaseMs } = this.#parts
-    const [sentAtMs, wallMs] = [nowMs(), systemClock()]
+    const [sentAtMs, sentWallMs] = [nowMs(), systemClock()]
     const next: Member = { ...last, heartbeat: last.heartbeat + 1, report: this.#report }
     this.#own = last
     const outcome = await this.#within(table, table.heartbeat(last, next))
     if (outcome !== 'missed') this.#own = next
     const answeredAtMs = nowMs()
     const { databaseMs } = table
-    if (databaseMs !== undefined) {
-      const answered = systemClock()
-      const aheadMs = clockAheadMs({ sentAtMs: wallMs, answeredAtMs: answered, databaseMs })
-      this.#clock = { aheadMs, offsetMs: answered - machineClock() }
+    const wallMs = systemClock()
+    const jumpMs = wallMs - sentWallMs - (answeredAtMs - sentAtMs)
+    // A clock that jumped during the request would seem right: the next heartbeat shows what it is.
+    if (databaseMs !== undefined && Math.abs(jumpMs) <= limits.clusterClockWarnMs) {
+      const aheadMs = clockAheadMs({ sentAtMs: sentWallMs, answeredAtMs: wallMs, databaseMs })
+      this.#clock = { aheadMs, offsetMs: wallMs - machineClock() }
     }
     // The database was down or this process suspended: heartbeats that others missed then prove nothing.
     const late = (HEARTBEATS_MISSED * leaseMs) / HEARTBEATS_PER_LEASE

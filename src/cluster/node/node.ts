@@ -20,6 +20,7 @@ import { clusterTables } from '../database/statements.js'
 import { listenForLinks, type LinkServer } from '../links/sockets.js'
 import { describeDatabaseError } from '../database/database-errors.js'
 import { type ClusterFigures, noClusterFigures } from '../../protocol/cluster-log-messages.js'
+import type { ConfirmedClock } from '../../protocol/confirmed-clock.js'
 import { LeaseMemory } from '../../protocol/lease-memory.js'
 import type { ClusterConfig } from '../../settings/cluster.js'
 import { type StartedNode, ClusterRow, logFaults } from './row.js'
@@ -317,11 +318,16 @@ export class ClusterNode implements ClusterAccess {
     }
   }
 
+  /** The time of day that the threads of this node follow. */
+  get clock(): ConfirmedClock {
+    return this.#checks.clock
+  }
+
   channelsOf: ClusterAccess['channelsOf'] = (shard) =>
     this.#logThread.channelsOf(shard, {
       cluster: clusterOf(this.#parts.directory),
       writer: { node: this.#parts.settings.node, incarnation: this.#membership.incarnation },
-      clock: this.#checks.clock.memory,
+      clock: this.clock.memory,
     })
 
   /** Listens for links before the address is published. */

@@ -24,7 +24,7 @@ interface OwnChecksParts {
  */
 export class OwnChecks {
   /** Confirmed by each look. */
-  readonly clock = new ConfirmedClock()
+  readonly clock = ConfirmedClock.start()
   readonly #parts: OwnChecksParts
   #isClockOff = false
   #differences = ''

@@ -28,6 +28,8 @@ export interface FrontWorkerData {
   auth: { license: License | undefined; mailOn: boolean } | undefined
   /** Memory of `LeaseMemory`; undefined outside a cluster. */
   lease: SharedArrayBuffer | undefined
+  /** Memory of `ConfirmedClock`; undefined outside a cluster. */
+  clock: SharedArrayBuffer | undefined
   /** Memory of `Heartbeat`, `ServerStatus` and `Bounds`. */
   heartbeat: SharedArrayBuffer
   status: SharedArrayBuffer

@@ -11,6 +11,7 @@ import { ApiKeySync } from '../../front/http/auth/api-key-sync.js'
 import { listenShared, type HttpShare } from '../../front/http/server.js'
 import { boundsOf } from '../../front/limits/bounds.js'
 import { allRoutes } from '../../front/routes/routes.js'
+import { ConfirmedClock } from '../../protocol/confirmed-clock.js'
 import { Heartbeat } from '../../protocol/heartbeat.js'
 import { LeaseMemory } from '../../protocol/lease-memory.js'
 import { memoryOf } from '../../otlp/tasks.js'
@@ -63,7 +64,9 @@ async function makeFront(given: FrontWorkerData, { calls, log }: FrontOwn) {
     cacheBytesMax: Math.floor(config.recordCacheBytes / config.fronts),
     isOfNode: given.lease !== undefined,
   })
+  const clock = given.clock === undefined ? systemClock : new ConfirmedClock(given.clock).now
   const parts = makeFrontParts({
+    clock,
     shards,
     readers: remoteReaders(calls),
     decoder: { decode: (call) => calls.call('otlpDecode', call, memoryOf(call.task)) },
@@ -83,7 +86,7 @@ async function makeFront(given: FrontWorkerData, { calls, log }: FrontOwn) {
         })
   const readOnly = () => status.readOnly
   shards.isReadOnly = readOnly
-  const keys = new ApiKeySync({ shards, keys: parts.apiKeys, readOnly, nowMs: systemClock })
+  const keys = new ApiKeySync({ shards, keys: parts.apiKeys, readOnly, nowMs: clock })
   shards.follow(frontListener({ ...parts, log, keys, auth }))
   const pages = await readPages(config, createLogger('silent', 'front'))
   const routes = allRoutes(config.agentId, pages.console !== undefined)

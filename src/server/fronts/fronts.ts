@@ -7,6 +7,7 @@ import type { Handlers } from '../../dispatch/calls.js'
 import type { ShardThreads } from '../../dispatch/threads/shard-threads.js'
 import { type HttpServer, unsharedReason } from '../../front/http/server.js'
 import type { FrontFigures } from '../../front/metrics/request-counts.js'
+import type { ConfirmedClock } from '../../protocol/confirmed-clock.js'
 import type { LeaseMemory } from '../../protocol/lease-memory.js'
 import type { Config } from '../../settings/config.js'
 import type { AuthServices } from '../auth.js'
@@ -40,13 +41,14 @@ interface MakeFrontsParts extends Omit<FrontsParts, 'config' | 'threads'> {
   status: ServerStatus
   /** Absent outside a cluster. */
   lease: LeaseMemory | undefined
+  clock: ConfirmedClock | undefined
   /** Absent while the auth add-on is off. */
   auth: AuthServices | undefined
 }
 
 /** Creates the additional fronts; undefined if the main thread is the only front. */
 export function makeFronts(config: Config, around: MakeFrontsParts): Fronts | undefined {
-  const { directory, parts, status, lease, auth } = around
+  const { directory, parts, status, lease, clock, auth } = around
   const { threads, connectionsMax, stageFolder, boundsMemory: bounds } = parts
   if (bounds === undefined) return undefined
   const { masterSeed, tokenEra, rootKeyDigest, shards } = directory
@@ -63,6 +65,7 @@ export function makeFronts(config: Config, around: MakeFrontsParts): Fronts | un
       auth: auth && { license: auth.license, mailOn: auth.mailOn },
       status: status.memory,
       lease: lease?.memory,
+      clock: clock?.memory,
       bounds,
     },
     { ...around, config, threads },

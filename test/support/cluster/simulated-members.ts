@@ -1,6 +1,10 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Member } from '../../../src/cluster/members/member.js'
-import { Membership, type MemberTable } from '../../../src/cluster/members/membership.js'
+import {
+  Membership,
+  type MembershipParts,
+  type MemberTable,
+} from '../../../src/cluster/members/membership.js'
 import { LeaseMemory } from '../../../src/protocol/lease-memory.js'
 
 export const LEASE_MS = 1_000
@@ -33,6 +37,24 @@ export interface TableRules {
   expelsOnlyTheHeartbeatSeen: boolean
 }
 
+/** A membership whose changes are not reported. */
+export function membershipOf(
+  node: string,
+  parts: Pick<MembershipParts, 'lease' | 'nowMs' | 'connect'>,
+): Membership {
+  return new Membership({
+    about: { node, address: '', formatMax: 1, settingsDigest: '' },
+    leaseMs: LEASE_MS,
+    leaseMsOf: () => LEASE_MS,
+    ...parts,
+    changed() {},
+    answers: () => false,
+    trouble() {},
+    faultsChanged() {},
+    expelled() {},
+  })
+}
+
 /** Runs several memberships on one table in memory, in simulated time; deterministic. */
 export async function simulate(lives: Simulation, rules: TableRules): Promise<SimulatedEnd> {
   const time = new SimulatedTime(lives)
@@ -42,19 +64,7 @@ export async function simulate(lives: Simulation, rules: TableRules): Promise<Si
     const clock = () => time.nowMs / rate
     const lease = new LeaseMemory(undefined, clock)
     const table = tableOf({ time, rows, node, rules })
-    const membership = new Membership({
-      about: { node: `${node}`, address: '', formatMax: 1, settingsDigest: '' },
-      leaseMs: LEASE_MS,
-      leaseMsOf: () => LEASE_MS,
-      lease,
-      nowMs: clock,
-      connect: async () => table,
-      changed() {},
-      answers: () => false,
-      trouble() {},
-      faultsChanged() {},
-      expelled() {},
-    })
+    const membership = membershipOf(`${node}`, { lease, nowMs: clock, connect: async () => table })
     return { membership, lease, rate }
   })
   time.afterEach = () => {

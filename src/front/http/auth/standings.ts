@@ -1,5 +1,5 @@
 import { organismNamespace, rootNamespace } from '../../../auth/namespace.js'
-import { systemClock } from '../../../base/clock.js'
+import type { Clock } from '../../../base/clock.js'
 import { statusOf, type Refusal } from '../../../base/errors.js'
 import type { Shards } from '../../../dispatch/links/shards.js'
 import { KEY_SHARD } from './api-key-sync.js'
@@ -8,6 +8,7 @@ import type { Standing } from '../../../protocol/proposal-messages.js'
 import { unexpected } from '../../routes/answers.js'
 
 interface Sources {
+  clock: Clock
   shards: Pick<Shards, 'request' | 'requestShard' | 'leaseRefusal'>
   apiKeys: Pick<ApiKeys, 'isValid'>
   /** The default agent, whose shard stores the users outside organisms. */
@@ -20,13 +21,13 @@ interface Sources {
  */
 export function standingsBy(
   agentId: string,
-  { shards, apiKeys }: Pick<Sources, 'shards' | 'apiKeys'>,
+  parts: Omit<Sources, 'agentId'>,
 ): (principals: readonly string[]) => Promise<Standing[] | Refusal> {
   return async (principals) => {
     // Another node may have created or deleted keys that this node does not know about yet.
-    const stale = principals.length === 0 ? undefined : shards.leaseRefusal(KEY_SHARD)
+    const stale = principals.length === 0 ? undefined : parts.shards.leaseRefusal(KEY_SHARD)
     if (stale !== undefined) return stale
-    const sources = { shards, apiKeys, agentId }
+    const sources = { ...parts, agentId }
     const standings: Standing[] = []
     for (const found of await Promise.all(principals.map((one) => standingOf(one, sources)))) {
       if ('code' in found) return found
@@ -44,8 +45,11 @@ async function standingOf(principal: string, sources: Sources): Promise<Standing
 }
 
 /** An unknown key may just have been created at another node, so its shard decides. */
-async function standingOfKey(principal: string, { shards, apiKeys }: Sources): Promise<Standing | Refusal> {
-  if (apiKeys.isValid(principal, systemClock())) return { principal, valid: true }
+async function standingOfKey(
+  principal: string,
+  { clock, shards, apiKeys }: Sources,
+): Promise<Standing | Refusal> {
+  if (apiKeys.isValid(principal, clock())) return { principal, valid: true }
   const outcome = await shards.requestShard(KEY_SHARD, {
     kind: 'apiKeyList',
     after: '',
@@ -53,7 +57,7 @@ async function standingOfKey(principal: string, { shards, apiKeys }: Sources): P
     keyId: principal,
   })
   if (outcome.kind !== 'apiKeys') return unexpected(outcome)
-  return { principal, valid: outcome.rows.some((row) => !isExpired(row, systemClock())) }
+  return { principal, valid: outcome.rows.some((row) => !isExpired(row, clock())) }
 }
 
 async function standingOfUser(

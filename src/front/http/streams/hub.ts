@@ -1,5 +1,5 @@
 import { assert } from '../../../base/assert.js'
-import { systemClock } from '../../../base/clock.js'
+import { type Clock, systemClock } from '../../../base/clock.js'
 import type { Refusal } from '../../../base/errors.js'
 import { limits } from '../../../base/limits/limits.js'
 import type { Shards } from '../../../dispatch/links/shards.js'
@@ -41,7 +41,7 @@ export class StreamHub {
   readonly #unwatched: readonly Set<string>[]
   #count = 0
 
-  constructor(shards: Shards, bounds: StreamBounds) {
+  constructor(shards: Shards, bounds: StreamBounds, clock: Clock = systemClock) {
     this.#shards = shards
     this.#bounds = bounds
     this.#grants = new StreamGrants(shards, bounds.grants)
@@ -53,7 +53,7 @@ export class StreamHub {
     this.#pages = Array.from({ length: shards.count }, (_none, shard) => pagesOf(shard))
     this.#unwatched = this.#pages.map(() => new Set())
     this.#heartbeat = setInterval(() => this.#sendHeartbeats(), limits.streamHeartbeatMs)
-    const unexpired = ({ claims }: TokenUser) => claims.exp * 1_000 > systemClock()
+    const unexpired = ({ claims }: TokenUser) => claims.exp * 1_000 > clock()
     this.#expiry = setInterval(() => {
       this.endInvalidUsers(unexpired)
       this.#finishAll(this.#all().filter(({ principal }) => isValidityUnknown(principal, shards)))

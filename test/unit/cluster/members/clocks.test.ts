@@ -1,6 +1,11 @@
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
+import { machineClock } from '../../../../src/base/clock.js'
 import { limits } from '../../../../src/base/limits/limits.js'
 import { clockAheadMs, clockFault, clockWarning } from '../../../../src/cluster/members/clocks.js'
+import type { Member } from '../../../../src/cluster/members/member.js'
+import type { MemberTable } from '../../../../src/cluster/members/membership.js'
+import { LeaseMemory } from '../../../../src/protocol/lease-memory.js'
+import { membershipOf } from '../../../support/cluster/simulated-members.js'
 
 const off = limits.clusterClockMs + 1
 
@@ -35,3 +40,40 @@ it('is a fault unless the database or most other nodes agree', () => {
   for (const [what, own, others, isFault] of cases)
     expect([what, clockFault(own, others) !== undefined]).toEqual([what, isFault])
 })
+
+it.each([86_400_000, -86_400_000])(
+  'is not confirmed by a heartbeat in which it jumps by %i ms',
+  async (jumpMs) => {
+    const about = { node: 'a', address: '', formatMax: 1, settingsDigest: '' }
+    let own: Member = { ...about, incarnation: 1, ended: 0, heartbeat: 0, alive: true, report: '{}' }
+    let shiftMs = 0
+    const trueClock = Date.now
+    vi.spyOn(Date, 'now').mockImplementation(() => trueClock() + shiftMs)
+    const table: MemberTable = {
+      get databaseMs() {
+        return trueClock()
+      },
+      all: async () => ({ members: [own], faults: [] }),
+      join: async () => own,
+      async heartbeat(_last, next) {
+        if (next.heartbeat === 2) shiftMs = jumpMs
+        own = next
+        return 'counted'
+      },
+      expel: async () => false,
+      drop() {},
+    }
+    const parts = { lease: new LeaseMemory(), nowMs: machineClock, connect: async () => table }
+    const membership = membershipOf('a', parts)
+    try {
+      await membership.join()
+      const before = membership.clock
+      await membership.step()
+      expect([membership.clock, Math.abs(before?.aheadMs ?? jumpMs) <= off]).toEqual([before, true])
+      await membership.step()
+      expect(Math.abs((membership.clock?.aheadMs ?? 0) - jumpMs)).toBeLessThan(off)
+    } finally {
+      vi.restoreAllMocks()
+    }
+  },
+)

@@ -22,7 +22,7 @@ it('finds a key that another node has just created, until it is deleted', async 
     leaseRefusal: () => undefined,
   }
   // A front that does not know any key yet.
-  const standings = standingsBy('default', { shards, apiKeys: new ApiKeys(() => {}) })
+  const standings = standingsBy('default', { clock: Date.now, shards, apiKeys: new ApiKeys(() => {}) })
   expect(await standings([keyId])).toEqual([{ principal: keyId, valid: true }])
   shard.ask({ kind: 'apiKeyDelete', keyId, maker: 'root', options: {} })
   expect(await standings([keyId])).toEqual([{ principal: keyId, valid: false }])
