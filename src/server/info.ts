@@ -40,8 +40,7 @@ export function serverInfo(config: Config, sources: InfoSources): () => ServerIn
     is_set: isSet,
   }))
   const features = featuresOf(config, sources.hasConsole)
-  const { parts } = sources
-  const { threads } = parts
+  const { threads, clock } = sources.parts
   return () => ({
     version,
     node: process.versions.node,
@@ -51,7 +50,7 @@ export function serverInfo(config: Config, sources: InfoSources): () => ServerIn
     shards: threads.figures().map(({ agents, records, deaths }) => ({ agents, records, deaths })),
     features,
     open_modes: openModes(config),
-    license: licenseNow(sources.license, parts.clock()),
+    license: licenseNow(sources.license, clock()),
     last_backup_copy_at_ms: sources.copiedAtMs() ?? null,
     cluster: sources.cluster === undefined ? null : clusterNow(sources.cluster),
     settings,

@@ -45,10 +45,8 @@ async function standingOf(principal: string, sources: Sources): Promise<Standing
 }
 
 /** An unknown key may just have been created at another node, so its shard decides. */
-async function standingOfKey(
-  principal: string,
-  { clock, shards, apiKeys }: Sources,
-): Promise<Standing | Refusal> {
+async function standingOfKey(principal: string, sources: Sources): Promise<Standing | Refusal> {
+  const { clock, shards, apiKeys } = sources
   if (apiKeys.isValid(principal, clock())) return { principal, valid: true }
   const outcome = await shards.requestShard(KEY_SHARD, {
     kind: 'apiKeyList',
