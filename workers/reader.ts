@@ -27,8 +27,6 @@ import { openEnvironment } from './store/open-environment.js'
 import { exportedRecord } from './store/exported-record.js'
 import type { StoredRecord } from './store/tables/record-codec.js'
 import { recordBySeq, recordHashes, recordsFrom } from './store/tables/records.js'
-import { boundedCache } from '../src/base/bounded-cache.js'
-import { limits } from '../src/base/limits/limits.js'
 
 /*
  * Long reads, in a thread of the pool: pure functions over a read-only view of the shards' stores. Each task
@@ -42,8 +40,6 @@ const settings: unknown = workerData
 assert(isReaderSettings(settings), 'a reader is given its data directory')
 const { dataDir } = settings
 const environments = new Map<number, Environment>()
-/** A cache of the roots of complete subtrees, which never change in an append-only tree. */
-const subtrees = boundedCache<string, Uint8Array>(limits.cachedSubtreesMax)
 
 /** Does nothing. Its result shows the pool that a thread could be started. */
 export function begin(): void {}
@@ -115,13 +111,11 @@ export function importCheck({ stage, lines, ...task }: ImportStageTask): ImportS
 
 function leafReader({ shard, agentNo }: TreeTask): LeafReader {
   const environment = fresh(shard)
-  const strand = `${shard}/${agentNo}`
   return {
     leaves(start, end) {
       return recordHashes(environment, agentNo, { start, end })
     },
-    subtree: (level, index) => subtrees.get(`${strand}/${level}/${index}`),
-    cache: (level, index, root) => subtrees.set(`${strand}/${level}/${index}`, root),
+    subtree: (level, index) => environment.trees.find(agentNo, level, index),
   }
 }
 

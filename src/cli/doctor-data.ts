@@ -157,6 +157,7 @@ async function examineStores(dataDir: string): Promise<Finding[]> {
       if (fault === undefined)
         findings.push(
           ok('stores', `all pages and rows of ${name} are intact`),
+          await examineTrees(dataDir, name),
           await examineLog(dataDir, name),
         )
       else findings.push(fail('stores', `${file} is damaged: ${fault}`))
@@ -167,6 +168,14 @@ async function examineStores(dataDir: string): Promise<Finding[]> {
     progress.end()
     locking.release()
   }
+}
+
+/** Compares the stored trees of a store with its records. */
+async function examineTrees(dataDir: string, name: string): Promise<Finding> {
+  const { treeFault } = await import('../../workers/store/check/tree-check.js')
+  const fault = await treeFault(join(dataDir, name))
+  if (fault === undefined) return ok('trees', `the trees of ${name} match its records`)
+  return fail('trees', `the trees of ${name} do not match its records: ${fault}`)
 }
 
 /** Reads the log of a store. */

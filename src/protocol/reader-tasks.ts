@@ -175,8 +175,6 @@ export interface ReadCall {
 }
 
 export interface Readers {
-  /** True when another task would be refused. */
-  isFull(): boolean | Promise<boolean>
   run(call: ReadCall): Promise<unknown>
 }
 

@@ -70,6 +70,8 @@ export const tableIds = {
   mails: 26,
   /** runs of the hash index. */
   hashes: local,
+  /** agent number, level, index → root of a complete subtree of the strand's tree. */
+  subtrees: local,
   /** Temporary rows that overwrite free pages which held erased bodies. */
   filling: local,
 } as const

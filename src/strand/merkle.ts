@@ -1,23 +1,21 @@
 import { hash } from 'node:crypto'
 import { assert } from '../base/assert.js'
 
-/** Every eighth level is cached: a cached node covers 256, 65,536, … leaves. */
-export const cachedLevels = 8
+/** The root of a complete subtree is stored at each eighth level: it covers 256, 65,536, … leaves. */
+export const storedLevels = 8
 
 /**
  * Reads the leaves of a tree: the hash of a record is its leaf hash. Complete subtrees never change and can
- * be cached.
+ * be stored.
  */
 export interface LeafReader {
   /** Leaf hashes from `start` up to but not including `end`: 32 bytes each, at most 256 in one call. */
   leaves(start: number, end: number): Uint8Array[]
   /**
-   * The cached root of the complete subtree of 2^level leaves that begins at leaf index * 2^level. Only
-   * called for levels 8, 16, 24, …
+   * The stored root of the complete subtree of 2^level leaves that begins at leaf index * 2^level, if there is
+   * one. Only called for levels 8, 16, 24, …
    */
   subtree?(level: number, index: number): Uint8Array | undefined
-  /** Caches the root of such a subtree. */
-  cache?(level: number, index: number, root: Uint8Array): void
 }
 
 const node = Buffer.alloc(65)
@@ -82,34 +80,52 @@ export function consistencyPath(from: number, to: number, reader: LeafReader): U
 }
 
 const HASH_BYTES = 32
-/** Peaks are the roots of the complete subtrees. A size has 53 bits. */
-const PEAKS_MAX = 53
+/** Offsets in `node`. */
+const LEFT_AT = 1
+const RIGHT_AT = 33
+/** A size has 53 bits. */
+const LEVEL_MAX = 53
 
 /** Computes a tree root incrementally, in memory for log2(size) hashes. */
 export class TreeHasher {
-  /** The peaks, adjacent, so that two of them can be hashed as one node. */
-  readonly #peaks = Buffer.alloc(PEAKS_MAX * HASH_BYTES)
+  /** The peaks, which are the roots of the complete subtrees, adjacent, so that two of them can be hashed as one node. */
+  readonly #peaks: Buffer
   #count = 0
   #size = 0
+
+  /** @param level the tree has at most 2^level leaves */
+  constructor(level = LEVEL_MAX) {
+    this.#peaks = Buffer.alloc((level + 1) * HASH_BYTES)
+  }
 
   /** Leaves of the tree so far. */
   get size(): number {
     return this.#size
   }
 
-  /** Adds the next leaf hash, 32 bytes. */
-  append(leaf: Uint8Array): void {
-    this.#peaks.set(leaf, this.#count * HASH_BYTES)
+  /** Adds the next leaf hash, the 32 bytes of `source` at `from`. */
+  append(source: Uint8Array, from = 0): void {
+    let rest = this.#size
+    if (rest % 2 === 0) this.#addPeak(source, from)
+    else intoNode(source, from, RIGHT_AT)
     // Each trailing one bit is a complete subtree, which the new leaf's subtree of the same size joins.
-    for (let rest = this.#size; rest % 2 === 1; rest = (rest - 1) / 2) {
+    while (rest % 2 === 1) {
       this.#count -= 1
       const at = this.#count * HASH_BYTES
-      this.#peaks.copy(node, 1, at, at + 2 * HASH_BYTES)
+      intoNode(this.#peaks, at, LEFT_AT)
       // The platform returns a hash faster as a binary string than as a buffer.
-      this.#peaks.write(hash('sha256', node, 'binary'), at, 'latin1')
+      const joined = hash('sha256', node, 'binary')
+      rest = (rest - 1) / 2
+      if (rest % 2 === 1) node.write(joined, RIGHT_AT, 'latin1')
+      else this.#peaks.write(joined, at, 'latin1')
     }
     this.#count += 1
     this.#size += 1
+  }
+
+  #addPeak(source: Uint8Array, from: number): void {
+    const at = this.#count * HASH_BYTES
+    for (let byte = 0; byte < HASH_BYTES; byte++) this.#peaks[at + byte] = source[from + byte] ?? 0
   }
 
   /** The root of the leaves so far. */
@@ -122,16 +138,20 @@ export class TreeHasher {
   }
 }
 
+/** Copies 32 bytes, faster than the platform does between parts of buffers. @param at offset in `node` */
+function intoNode(source: Uint8Array, from: number, at: number): void {
+  for (let byte = 0; byte < HASH_BYTES; byte++) node[at + byte] = source[from + byte] ?? 0
+}
+
 function rangeRoot(start: number, end: number, reader: LeafReader): Uint8Array {
   const size = end - start
   const level = Math.round(Math.log2(size))
-  const isCached = 2 ** level === size && level > 0 && level % cachedLevels === 0 && start % size === 0
-  const known = isCached ? reader.subtree?.(level, start / size) : undefined
+  const isStored = 2 ** level === size && level > 0 && level % storedLevels === 0 && start % size === 0
+  const known = isStored ? reader.subtree?.(level, start / size) : undefined
   if (known !== undefined) return known
-  const root =
-    size <= 2 ** cachedLevels ? foldLeaves(reader.leaves(start, end), size) : splitRoot(start, end, reader)
-  if (isCached) reader.cache?.(level, start / size, root)
-  return root
+  return size <= 2 ** storedLevels
+    ? foldLeaves(reader.leaves(start, end), size)
+    : splitRoot(start, end, reader)
 }
 
 function splitRoot(start: number, end: number, reader: LeafReader): Uint8Array {
@@ -139,9 +159,10 @@ function splitRoot(start: number, end: number, reader: LeafReader): Uint8Array {
   return nodeHash(rangeRoot(start, middle, reader), rangeRoot(middle, end, reader))
 }
 
-function foldLeaves(leaves: Uint8Array[], size: number): Uint8Array {
+/** The root of a tree of these leaves, at most 256. */
+export function foldLeaves(leaves: readonly Uint8Array[], size = leaves.length): Uint8Array {
   assert(leaves.length === size, 'the reader returns every leaf of the range')
-  const hasher = new TreeHasher()
+  const hasher = new TreeHasher(storedLevels)
   for (const leaf of leaves) hasher.append(leaf)
   return hasher.root()
 }

@@ -10,6 +10,7 @@ import {
   PrefixedHash,
   PublicKey,
   Seq,
+  totalDescription,
   UnixMs,
   ZoneName,
 } from './primitives.js'
@@ -92,7 +93,7 @@ export const AgentPage = Type.Object({
       description: 'With `include=status`: the status of each agent, in the same order',
     }),
   ),
-  total: Type.Integer({ minimum: 0 }),
+  total: Type.Integer({ minimum: 0, description: totalDescription }),
   next_cursor: NextCursor,
 })
 export type AgentPage = Static<typeof AgentPage>

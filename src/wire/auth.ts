@@ -2,7 +2,7 @@ import { Type, type Static } from 'typebox'
 import { limits } from '../base/limits/limits.js'
 import { documented } from './documented.js'
 import { ada, adaTokens, deviceToken, oneTimeToken } from './example-values.js'
-import { JsonObject, NextCursor, UnixMs } from './primitives.js'
+import { JsonObject, NextCursor, totalDescription, UnixMs } from './primitives.js'
 
 /*
  * Bodies and answers of the auth routes. The routes check e-mails, passwords and tokens, so that a wrong one
@@ -231,7 +231,7 @@ export const UserPage = Type.Object({
       }),
     }),
   ),
-  total: Type.Integer({ minimum: 0, description: 'All matching users, not only those of this page' }),
+  total: Type.Integer({ minimum: 0, description: totalDescription }),
   next_cursor: NextCursor,
 })
 export type UserPage = Static<typeof UserPage>

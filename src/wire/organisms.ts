@@ -61,7 +61,10 @@ export const OrganismView = Type.Object({
   agents: Type.Array(AgentAddress, {
     description: `The first ${limits.pageRowsMax} by name; GET /v1/agents?prefix= lists all`,
   }),
-  agent_count: Type.Integer({ minimum: 0 }),
+  agent_count: Type.Integer({
+    minimum: 0,
+    description: `Counted up to ${limits.countedRowsMax}, which means that or more`,
+  }),
   auth: Type.Boolean({ description: 'Whether it has an auth namespace' }),
   created_at_ms: UnixMs,
 })

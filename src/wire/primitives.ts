@@ -53,6 +53,8 @@ export const Moment = Type.Union(
 )
 export const Cursor = Type.String({ maxLength: 512, description: 'The `next_cursor` of the previous page' })
 export const NextCursor = Type.Union([Cursor, Type.Null()], { description: 'Null after the last page' })
+/** Describes `total` of a page of a list. */
+export const totalDescription = `All matches, not only those of this page. With a prefix they are counted up to ${limits.countedRowsMax}, which means that or more`
 export const PageLimit = Type.Integer({
   minimum: 1,
   maximum: limits.pageRowsMax,

@@ -169,6 +169,9 @@ export function policiesShown(
   return JSON.stringify({ agent_id: agent, policies, pending: proposed ?? null })
 }
 
+/** The beginning of a fault in the answer to a batch. Write responses never contain it. */
+export const refusedInBatch = '{"error":'
+
 /** The answer to a batch: write responses and faults in order. */
 export function batchDone(results: readonly string[]): string {
   return `{"results":[${results.join(',')}]}`

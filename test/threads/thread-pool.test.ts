@@ -38,6 +38,7 @@ function run(
 }
 
 interface Run {
+  caller: string
   task: object
   deadlineMs: number
   steps(): number
@@ -190,5 +191,23 @@ describe('a task of a pool', () => {
     const second = hanging()
     await pool.close()
     expect(await second).toBe('unavailable')
+  })
+})
+
+describe('a pool with tasks of several callers', () => {
+  it('lets callers take turns, however many tasks one of them has', async () => {
+    pool = open({ threads: 1 })
+    const memory = new SharedArrayBuffer(8)
+    const first = run('work', { task: { memory } })
+    const done: string[] = []
+    const named = async (caller: string) => {
+      await run('which', { caller })
+      done.push(caller)
+    }
+    const tasks = [...Array.from({ length: 50 }, () => named('many')), named('few'), named('few')]
+    Atomics.store(new Int32Array(memory), 0, 1)
+    await Promise.all([first, ...tasks])
+    expect(done.slice(0, 5)).toEqual(['many', 'few', 'many', 'few', 'many'])
+    expect(done).toHaveLength(52)
   })
 })

@@ -115,9 +115,14 @@ export class NamespaceState {
     return [...keys].map((key) => key.slice(before.length))
   }
 
-  /** The number of stored rows of a kind whose ids begin with `prefix`. */
-  count(kind: AuthKind, prefix: string): number {
-    return this.state.store.tables.of(auth).count(authKey(this.id, kind, prefix))
+  /** The number of stored rows of a kind whose ids begin with `prefix`, at most `countedRowsMax`. */
+  countSome(kind: AuthKind, prefix: string): number {
+    return this.state.store.tables.of(auth).countSome(authKey(this.id, kind, prefix))
+  }
+
+  /** The number of all stored rows of a kind. */
+  total(kind: AuthKind): number {
+    return this.state.store.tables.of(auth).total(this.id, kind)
   }
 
   /** Writes a row. @param expiresAtMs the time from which it may be swept; absent if it stays */

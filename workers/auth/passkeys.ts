@@ -19,7 +19,7 @@ export function passkeysOf(namespace: NamespaceState, userId: string): PasskeyRo
 
 /** The number of a user's passkeys. */
 export function countPasskeys(namespace: NamespaceState, userId: string): number {
-  return namespace.count('user-passkey', `${userId}:`)
+  return namespace.countSome('user-passkey', `${userId}:`)
 }
 
 /** Writes the current state of a passkey. */

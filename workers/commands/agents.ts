@@ -55,7 +55,7 @@ function agentList(state: ShardState, command: CommandOf<'agentList'>): Outcome 
   const { agents } = state.store
   const { contains } = command
   const page = contains === undefined ? agents.names(command) : agents.namesWith(contains, command)
-  const { names, total, examinedTo } = { examinedTo: undefined, ...page }
+  const { names, total, examinedTo } = page
   const isFull = names.length === command.limit
   const ended = examinedTo === undefined || isFull ? {} : { cut: examinedTo }
   if (command.statuses !== true) return { kind: 'names', names, total, ...ended }

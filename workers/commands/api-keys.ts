@@ -148,7 +148,7 @@ function apiKeysUsed(state: ShardState, { uses }: CommandOf<'apiKeysUsed'>, grou
   return () => ({ kind: 'done' })
 }
 
-/** A page of API keys by id; it ends early at `pageBytesMax` bytes. */
+/** A page of API keys by id; it ends early at `scannedRowBytesMax` bytes. */
 function apiKeyList(
   { store: { tables } }: ShardState,
   { after, limit, keyId }: CommandOf<'apiKeyList'>,

@@ -34,6 +34,7 @@ import {
 import { findAgent, importOpen, noSuchAgent, type Decision, type ShardState } from '../shard/state.js'
 import type { Agent } from '../store/tables/agent.js'
 import { findProposal, proposalPlaces } from '../store/tables/proposals.js'
+import { scanBudget, takeRow } from '../store/tables/scan-budget.js'
 import type { FeatureCommands } from '../shard/command-table.js'
 
 /** Proposals. */
@@ -198,13 +199,13 @@ function proposalAuthors(
     return { kind: 'authors', principals: row === undefined ? [] : authorsOf(row) }
   }
   const principals = new Set<string>()
-  let scanned = 0
+  const budget = scanBudget(AUTHORS_ROWS)
   let last = after
   for (const cursor of proposalPlaces(environment, { open: true, ...(after !== undefined && { after }) })) {
-    if (scanned++ >= AUTHORS_ROWS && last !== undefined)
+    if (!takeRow(budget) && last !== undefined)
       return { kind: 'authors', principals: [...principals], next: last }
     last = cursor
-    const row = findProposal(environment, cursor)
+    const row = findProposal(environment, { ...cursor, budget })
     for (const principal of row === undefined ? [] : authorsOf(row)) principals.add(principal)
   }
   return { kind: 'authors', principals: [...principals] }
@@ -224,17 +225,17 @@ function authorsEnd(
 ): Decision {
   const { environment, setAside } = state.store
   const ended = new Set(principals)
-  let scanned = 0
+  const budget = scanBudget(AUTHORS_ROWS)
   let changed = 0
   let last = after
   for (const cursor of proposalPlaces(environment, { open: true, ...(after !== undefined && { after }) })) {
-    if ((scanned++ >= AUTHORS_ROWS || changed >= CHANGES_MAX) && last !== undefined) {
+    if ((!takeRow(budget) || changed >= CHANGES_MAX) && last !== undefined) {
       const next = last
       return () => ({ kind: 'authors', principals: [], next })
     }
     last = cursor
     if (setAside.has(setAsideName(cursor))) continue
-    const row = proposalAt(state, group, cursor)
+    const row = proposalAt(state, group, { ...cursor, budget })
     if (row?.state !== 'proposed' || !authorsOf(row).some((one) => ended.has(one))) continue
     const handle = (agent: Agent): Refusal | undefined => {
       if (agent.importing) return undefined
@@ -272,27 +273,22 @@ function proposalList(state: ShardState, command: CommandOf<'proposalList'>): Ou
   if (command.agent !== undefined && agent === undefined) return noSuchAgent(command.agent)
   const rows: string[] = []
   let last: ProposalCursor | undefined
-  let scanned = 0
-  let bytes = 0
+  const budget = scanBudget(limits.pageScanRecordsMax)
   const cursors = proposalPlaces(state.store.environment, {
     open: command.state === 'proposed',
     ...(command.after !== undefined && { after: command.after }),
     ...(agent !== undefined && { agentNo: agent.no }),
   })
   for (const cursor of cursors) {
-    const enough = rows.length >= command.limit || bytes >= limits.pageBytesMax
-    if (last !== undefined && (enough || scanned >= limits.pageScanRecordsMax)) {
+    if (last !== undefined && (rows.length >= command.limit || !takeRow(budget))) {
       return { kind: 'proposals', rows, next: last }
     }
-    scanned++
     last = cursor
-    const row = findProposal(state.store.environment, cursor)
-    if (row?.ofStrand === true) scanned += limits.proposalOfStrandRows - 1
+    const row = findProposal(state.store.environment, { ...cursor, budget })
+    if (row?.ofStrand === true) budget.rows -= limits.proposalOfStrandRows
     if (row?.mutation.action === 'make_api_key' && !command.keys) continue
     if (row === undefined || (command.state !== undefined && row.state !== command.state)) continue
-    const text = JSON.stringify(viewOf(row))
-    rows.push(text)
-    bytes += text.length
+    rows.push(JSON.stringify(viewOf(row)))
   }
   return { kind: 'proposals', rows }
 }

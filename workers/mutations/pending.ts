@@ -12,6 +12,7 @@ import {
   type OpenShare,
   proposals,
 } from '../store/tables/proposals.js'
+import type { ScannedProposal } from '../store/tables/past-proposals.js'
 
 /* Proposals as of a commit group: those on disk with the changes of earlier commands in the group. */
 
@@ -24,7 +25,7 @@ export function putProposal(group: CommitGroup, agentNo: number, row: ProposalRo
 export function proposalAt(
   state: ShardState,
   group: CommitGroup,
-  cursor: ProposalCursor,
+  cursor: ScannedProposal,
 ): ProposalRow | undefined {
   return (
     group.changes.find(proposals)?.get(cursorName(cursor))?.row ??

@@ -9,6 +9,7 @@ import type { Agent } from '../store/tables/agent.js'
 import { dueProposals, findProposal } from '../store/tables/proposals.js'
 import type { FeatureCommands } from '../shard/command-table.js'
 import { pastProposals } from '../store/tables/past-proposals.js'
+import { type ScanBudget, scanBudget, takeRow } from '../store/tables/scan-budget.js'
 
 /** Proposals whose time has come. */
 export const sweepCommands = {
@@ -27,6 +28,7 @@ interface Sweep {
   authors: Set<string>
   /** Agents whose later proposals wait, so that they apply in the order in which they came due. */
   waiting: Set<number>
+  budget: ScanBudget
 }
 
 /**
@@ -40,13 +42,17 @@ function proposalsSweep(
   group: CommitGroup,
 ): Decision {
   const { environment, tables, setAside } = state.store
-  const sweep: Sweep = { standings, authors: new Set(), waiting: new Set() }
+  const budget = scanBudget(SWEEP_MAX)
+  const sweep: Sweep = { standings, authors: new Set(), waiting: new Set(), budget }
   const due = dueProposals(environment, {
     nowMs: state.clock(),
     limit: SWEEP_MAX + 1,
     skips: (cursor) => setAside.has(setAsideName(cursor)),
   })
-  for (const cursor of due.slice(0, SWEEP_MAX)) {
+  let left = due.length
+  for (const cursor of due) {
+    if (!takeRow(budget)) break
+    left--
     const handle = (agent: Agent): boolean => handleDue(state, { cursor, agent, sweep }, group)
     const isBehind = orSetAside(state, { cursor, handle }, group)
     // If the clock is behind the latest records, the proposals wait for the next sweep.
@@ -55,7 +61,7 @@ function proposalsSweep(
   const past = tables.of(pastProposals).aging.scan(environment, state.clock())
   if (past.length > 0) group.changes.of(pastProposals).push(...past)
   const unknownAuthors = sweep.authors.size === 0 ? {} : { authors: [...sweep.authors] }
-  return () => ({ kind: 'swept', left: due.length > SWEEP_MAX, ...unknownAuthors })
+  return () => ({ kind: 'swept', left: left > 0, ...unknownAuthors })
 }
 
 /** Applies or ends a due proposal, unless it waits. @returns whether the clock is behind the latest records */
@@ -65,7 +71,7 @@ function handleDue(
   group: CommitGroup,
 ): boolean {
   if (agent.importing) return false
-  if (findProposal(state.store.environment, cursor)?.state !== 'proposed') {
+  if (findProposal(state.store.environment, { ...cursor, budget: sweep.budget })?.state !== 'proposed') {
     throw new Error('The due time has no valid row of an open proposal')
   }
   const row = proposalAt(state, group, cursor)

@@ -3,6 +3,7 @@ import { assert } from '../../src/base/assert.js'
 import type { LoggedTableName, TableName } from '../../src/store-files/store-tables.js'
 import type { CheckedTable, Table } from './tables/checked-table.js'
 import type { StrandRuns } from './tables/strand-runs.js'
+import type { StrandTrees } from './tables/strand-trees.js'
 
 /** Their rows are in src/store-files/store-tables.ts, and the formats of their keys in tables.ts. */
 export type Tables = {
@@ -18,6 +19,8 @@ export interface Environment extends Tables {
   root: RootDatabase<Buffer, Buffer>
   /** The locations of each strand's records. */
   runs: StrandRuns
+  /** The roots of the complete subtrees of each strand's tree. */
+  trees: StrandTrees
 }
 
 export function rowCount(table: CheckedTable | Table): number {

@@ -25,8 +25,10 @@ import {
 } from '../../src/store-files/store-tables.js'
 import type { Environment, Tables } from './environment.js'
 import type { Memtable } from './log/memtable.js'
-import { CheckedTable } from './tables/checked-table.js'
+import { CheckedTable, type Table } from './tables/checked-table.js'
+import { recordHashes } from './tables/records.js'
 import { StrandRuns } from './tables/strand-runs.js'
+import { StrandTrees } from './tables/strand-trees.js'
 
 /** The suffix of an environment that is not complete yet (src/data/directory.ts). */
 const unfinishedSuffix = '.tmp'
@@ -115,8 +117,8 @@ function openTables(path: string, access: 'write' | 'read', memtable?: Memtable)
     noMemInit: false,
     readOnly: access === 'read',
   })
-  refuseUnknown(path, root)
-  if (access === 'read') return tablesOf(root, memtable)
+  const known = tableNames(path, root)
+  if (access === 'read') return tablesOf(root, memtable, known)
   let environment: Environment | undefined
   // One transaction, so that a first start syncs once and creates all tables or none.
   root.transactionSync(() => {
@@ -126,19 +128,28 @@ function openTables(path: string, access: 'write' | 'read', memtable?: Memtable)
   return environment
 }
 
-/** Opening the tables would create an empty table instead of a table whose name is damaged. */
-function refuseUnknown(path: string, root: RootDatabase<Buffer, Buffer>): void {
+/**
+ * The names of the tables in the file. Opening the tables would create an empty table instead of a table whose
+ * name is damaged.
+ * @throws Error for a name that this version does not know
+ */
+function tableNames(path: string, root: RootDatabase<Buffer, Buffer>): ReadonlySet<string> {
   // Names end in a NUL.
   const names = Array.from(root.getKeys(), (key) => key.toString().replace('\0', ''))
   const unknown = names.find((name) => !isTableOfFile(name))
-  if (unknown === undefined) return
+  if (unknown === undefined) return new Set(names)
   void root.close()
   throw new Error(
     `The store ${path} has a table "${unknown}" that this version does not know: it is damaged (restore it from a backup), or a later version wrote it`,
   )
 }
 
-function tablesOf(root: RootDatabase<Buffer, Buffer>, memtable: Memtable | undefined): Environment {
+/** @param existing the tables of a file that is only read */
+function tablesOf(
+  root: RootDatabase<Buffer, Buffer>,
+  memtable: Memtable | undefined,
+  existing?: ReadonlySet<string>,
+): Environment {
   const tables = Object.fromEntries(
     storeTables.map((name) => {
       const options = {
@@ -147,12 +158,22 @@ function tablesOf(root: RootDatabase<Buffer, Buffer>, memtable: Memtable | undef
         keyEncoding: 'binary',
         cache: false,
       } as const
-      const table = root.openDB<Buffer, Buffer>(options)
       const id = tableIds[name]
+      // An earlier version wrote the file: what it did not derive can be read from the records.
+      if (id === local && existing?.has(options.name) === false) return [name, noRows]
+      const table = root.openDB<Buffer, Buffer>(options)
       if (id === local) return [name, table]
       const logged = memtable?.wrap(table, id) ?? table
       return [name, blockTableIds.has(id) ? logged : new CheckedTable(logged)]
     }),
   ) as unknown as Tables
-  return { root, ...tables, runs: new StrandRuns(tables) }
+  const runs = new StrandRuns(tables)
+  const trees = new StrandTrees(tables, (agentNo, range) => recordHashes({ ...tables, runs }, agentNo, range))
+  return { root, ...tables, runs, trees }
+}
+
+const noRows: Pick<Table, 'get' | 'getRange' | 'getKeys'> = {
+  get: () => undefined,
+  getRange: () => [],
+  getKeys: () => [],
 }

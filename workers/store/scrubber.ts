@@ -129,7 +129,7 @@ export class Scrubber {
 
   /** The number of pages of the file that belong to no table. */
   #freePages(lastPageNumber: number): number {
-    const { root, runs: _notATable, ...tables } = this.#environment
+    const { root, runs: _runs, trees: _trees, ...tables } = this.#environment
     const { free, ...own } = root.getStats() as PageCounts & { free: PageCounts }
     const used = [own, free, ...Object.values(tables).map((table) => table.getStats() as PageCounts)]
     const pages = used.reduce(

@@ -221,6 +221,7 @@ export class ShardStore {
   #step(): void {
     this.#hashes.commitStep()
     this.environment.runs.commitStep()
+    this.environment.trees.step(this.setAside)
     for (const index of this.#indexes) index.step()
   }
 
@@ -240,7 +241,8 @@ export class ShardStore {
   }
 
   get #needsMerge(): boolean {
-    return this.#hashes.needsStep || this.#indexes.some((index) => index.needsStep)
+    const { trees } = this.environment
+    return this.#hashes.needsStep || trees.needsStep || this.#indexes.some((index) => index.needsStep)
   }
 
   /**
@@ -302,8 +304,10 @@ export class ShardStore {
     const blockNo = imported ? this.#nextImportedNo++ : this.#nextBlockNo++
     // Appending splits no page, so no copy of a body remains in the old half (docs/adr/0015-erasure.md).
     const table = blockTable(this.environment, blockNo)
-    const put: unknown = table.putSync(blockKey(blockNo), encodeBlock(records), { append: true })
+    const block = encodeBlock(records)
+    const put: unknown = table.putSync(blockKey(blockNo), block, { append: true })
     assert(put === true, 'a new block comes after all others')
+    this.environment.trees.add(blockNo, block)
     const runs = new Map<number, FoundRun>()
     for (let position = 0; position < records.length; position++) {
       const record = records[position]
@@ -314,13 +318,14 @@ export class ShardStore {
       if (run === undefined) {
         run = { firstSeq: record.seq, blockNo, ...record.hlc, strandBytes: 0, positionRanges: [] }
         runs.set(record.agentNo, run)
-        if (!imported) this.environment.runs.add(record.agentNo, run)
       }
       addPosition(run, position)
       run.strandBytes = record.strandBytes
     }
-    if (!imported) return
-    for (const [agentNo, run] of runs) this.environment.runs.putImported(agentNo, run)
+    for (const [agentNo, run] of runs) {
+      if (imported) this.environment.runs.putImported(agentNo, run)
+      else this.environment.runs.add(agentNo, run)
+    }
   }
 
   /**

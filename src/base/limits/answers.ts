@@ -22,6 +22,12 @@ export const answerLimits = {
   metricNamesMax: 64,
   /** Rows in a page of agents with their status. */
   agentStatusesMax: 100,
+  /** Bytes of rows after which a sweep ends, or a page of rows that are parsed whole. */
+  scannedRowBytesMax: 1_048_576,
+  /** Rows up to which a page counts all that match a prefix. */
+  countedRowsMax: 10_000,
+  /** Namespaces and kinds of auth rows whose number a shard keeps. */
+  countedKindsMax: 16_384,
   /** Names of agents that one call to a shard examines for a part of a name. */
   agentNamesExaminedMax: 8_192,
   /** Records that a search by the beginning of a hash finds in one shard, and in all. */

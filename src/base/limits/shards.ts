@@ -38,8 +38,6 @@ export const shardLimits = {
   poolRetryMaxMs: 5_000,
   /** Threads of the pool for long reads. */
   readerThreadsMax: 2,
-  /** Long reads that wait for a thread. */
-  readerQueueMax: 1_024,
   /** How long a long read waits for a shard that does not serve, milliseconds. */
   readerWaitMs: 10_000,
   /** How long one long read may take, milliseconds, in addition to the time for the records of a tree. */
@@ -92,8 +90,6 @@ export const shardLimits = {
   verifySegmentBytes: 1_048_576,
   /** Bytes of an export that one long read produces. */
   exportPageBytes: 262_144,
-  /** Roots of complete 256-leaf subtrees that a reader thread caches: those of 16 million records. */
-  cachedSubtreesMax: 65_536,
   logRecordHeadsMax: 256,
   /** Heads after which a commit writes them to the server log. */
   logHeadsMax: 1_024,

@@ -38,7 +38,6 @@ async function ownerOf(shard: number, { threads, peers }: Routes): Promise<PeerL
 /** Long reads, run by the reader pool of the node that owns the shard. */
 export function routedReaders(own: ReaderPool, routes: Routes): Readers {
   return {
-    isFull: () => own.isFull(),
     async run(read) {
       if (!('shard' in read.task)) return own.run(read)
       for (let isFirst = true; ; isFirst = false) {

@@ -27,7 +27,9 @@ export interface ReaderPoolOptions {
 }
 
 /**
- * A pool of low-priority threads for long reads. Its queue is bounded; callers check `isFull` first.
+ * A pool of low-priority threads for long reads. A read is a task for each page, and callers take turns, so
+ * that the exports of one delay those of another by a page each. Each waiting task is of an open request, whose
+ * number is limited.
  *
  * A process has one LMDB environment per store. After a failed commit, it takes no writes until all threads
  * have closed it (docs/adr/0024-damage.md). So when the thread of a shard ends, the reader threads are
@@ -43,8 +45,6 @@ export class ReaderPool implements Readers {
   readonly #lease: LeaseMemory | undefined
   /** Shards that are away, each with the tasks that wait for it. */
   readonly #away = new Map<number, Set<() => void>>()
-  #waiting = 0
-
   constructor(
     dataDir: string,
     { shardWaitMs = limits.readerWaitMs, listener, lease }: ReaderPoolOptions = {},
@@ -62,11 +62,6 @@ export class ReaderPool implements Readers {
       waitMs: limits.poolWaitMs,
       ...(listener !== undefined && { listener }),
     })
-  }
-
-  /** True when another task would be refused. */
-  isFull(): boolean {
-    return this.#pool.waiting + this.#waiting >= limits.readerQueueMax
   }
 
   get figures(): PoolFigures {
@@ -95,15 +90,15 @@ export class ReaderPool implements Readers {
    * @throws RefusedError when the shard stays away too long, no thread can be started, no store can be
    * opened, or another node of a cluster may have taken over
    */
-  async run({ name, task }: ReadCall): Promise<unknown> {
+  async run({ name, task, caller }: ReadCall): Promise<unknown> {
     const leaves = 'size' in task ? task.size : 0
     const deadlineMs = limits.readerTaskMs + (leaves * 1_000) / limits.readerLeavesPerSec
     // The check of an import reads no store.
-    if (!('shard' in task)) return this.#pool.run(task, { name, deadlineMs })
+    if (!('shard' in task)) return this.#pool.run(task, { name, caller, deadlineMs })
     for (;;) {
       try {
         const unless = () => this.#away.has(task.shard)
-        const found = await this.#pool.run(task, { name, deadlineMs, unless })
+        const found = await this.#pool.run(task, { name, caller, deadlineMs, unless })
         const leaseRefusal = this.#lease?.refusal()
         if (leaseRefusal !== undefined) throw new RefusedError(leaseRefusal)
         return found
@@ -118,7 +113,6 @@ export class ReaderPool implements Readers {
   async #untilServing(shard: number): Promise<void> {
     const waiting = this.#away.get(shard)
     if (waiting === undefined) return
-    this.#waiting++
     const isServing = await new Promise<boolean>((resolve) => {
       const resume = () => {
         clearTimeout(timer)
@@ -130,7 +124,6 @@ export class ReaderPool implements Readers {
       }, this.#shardWaitMs)
       waiting.add(resume)
     })
-    this.#waiting--
     if (!isServing) throw new RefusedError(shardAway)
   }
 }

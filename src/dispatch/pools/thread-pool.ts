@@ -1,5 +1,6 @@
 import { backoffMs } from '../../base/backoff.js'
 import { setTimeout as delay } from 'node:timers/promises'
+import { CallerTurns } from '../../base/caller-turns.js'
 import { RefusedError, refuse } from '../../base/errors.js'
 import { limits } from '../../base/limits/limits.js'
 import { PoolThread, ThreadFault, type TaskRun, type ThreadSettings } from './pool-thread.js'
@@ -24,6 +25,8 @@ export interface PoolSettings extends ThreadSettings {
 }
 
 export interface PoolTaskRun extends TaskRun {
+  /** Who waits for the task: callers take turns. Empty for the server itself. */
+  caller?: string
   /**
    * Called when a thread is free for the task. If it returns true, the task does not start and `Skipped` is
    * thrown.
@@ -64,7 +67,9 @@ export class ThreadPool {
   readonly #threads: PoolThread[]
   /** Idle threads, the last used one at the end, so that surplus threads reach their idle time. */
   readonly #free: PoolThread[]
-  readonly #waiting: PooledTask[] = []
+  readonly #waiting = new CallerTurns<PooledTask>()
+  /** Tasks whose thread did not start, which precede the others. */
+  readonly #again: PooledTask[] = []
   #failedInRow = 0
   /** Why the last start failed, until one succeeds. */
   #fault: Error | undefined
@@ -80,7 +85,7 @@ export class ThreadPool {
   }
 
   get waiting(): number {
-    return this.#waiting.length
+    return this.#again.length + this.#waiting.length
   }
 
   /** False while no thread runs and none can be started. */
@@ -94,7 +99,7 @@ export class ThreadPool {
   }
 
   /**
-   * Runs a task in the first free thread. The caller checks the answer.
+   * Runs a task in the first free thread, in its caller's turn. The caller checks the answer.
    * @throws RefusedError when no thread could run it, `Skipped`, or the error of the task
    */
   run(task: object, how: PoolTaskRun): Promise<unknown> {
@@ -113,23 +118,25 @@ export class ThreadPool {
   /** Ends all threads, each after its task. Queued tasks are refused. */
   async close(): Promise<void> {
     this.#closing.abort()
-    for (const waiting of this.#waiting.splice(0)) {
+    for (const waiting of [...this.#again.splice(0), ...this.#waiting.takeAll()]) {
       clearTimeout(waiting.late)
       waiting.reject(closed())
     }
     await this.renew()
   }
 
-  /** @param at its position in the queue */
-  #wait(pooled: PooledTask, at = this.#waiting.length): void {
+  #wait(pooled: PooledTask, { again = false } = {}): void {
     if (this.#closing.signal.aborted) return pooled.reject(closed())
-    this.#waiting.splice(at, 0, pooled)
+    if (again) this.#again.unshift(pooled)
+    else this.#waiting.push(pooled.how.caller ?? '', pooled)
     if (pooled.untilMs === Number.POSITIVE_INFINITY) return
     pooled.late = setTimeout(() => this.#late(pooled), Math.max(0, pooled.untilMs - performance.now()))
   }
 
   #late(pooled: PooledTask): void {
-    this.#waiting.splice(this.#waiting.indexOf(pooled), 1)
+    const at = this.#again.indexOf(pooled)
+    if (at === -1) this.#waiting.remove((one) => one === pooled)
+    else this.#again.splice(at, 1)
     const refusal = this.serving
       ? refuse('overloaded', 'Too many requests are waiting for a worker thread, try again', {
           retryAfterSecs: 1,
@@ -138,13 +145,12 @@ export class ThreadPool {
     pooled.reject(new RefusedError(refusal, this.#fault))
   }
 
-  /** Assigns the oldest queued tasks to free threads. */
+  /** Assigns the next tasks to free threads. */
   #next(): void {
     for (;;) {
-      const [pooled] = this.#waiting
-      const thread = pooled && this.#free.pop()
+      const thread = this.waiting === 0 ? undefined : this.#free.pop()
+      const pooled = thread && (this.#again.shift() ?? this.#waiting.take())
       if (pooled === undefined || thread === undefined) return
-      this.#waiting.shift()
       clearTimeout(pooled.late)
       void this.#run(pooled, thread).finally(() => {
         this.#free.push(thread)
@@ -171,7 +177,7 @@ export class ThreadPool {
       }
       const pauseMs = this.#unstarted(error)
       // The task is first in the queue for the next thread.
-      this.#wait(pooled, 0)
+      this.#wait(pooled, { again: true })
       this.#next()
       await delay(pauseMs, undefined, { signal: this.#closing.signal }).catch(() => undefined)
     }

@@ -85,12 +85,6 @@ export class ExportSender {
       )
       return
     }
-    if (await this.#readers.isFull()) {
-      exchange.refuse(
-        refuse('overloaded', 'The queue of exports and imports is full, try again', { retryAfterSecs: 1 }),
-      )
-      return
-    }
     const read = readsBy(this.#readers, caller)
     const toSeq = await this.#lastSeq(located, request, read)
     const coding =

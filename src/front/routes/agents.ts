@@ -114,11 +114,14 @@ async function listAgents(request: RouteRequest, context: RouteContext): Promise
     if (outcome.kind !== 'names') return answerOf(outcome)
     pages.push(outcome)
   }
-  return agentPage(pages, limit, include !== null)
+  return agentPage(pages, { prefix, limit, withStatus: include !== null })
 }
 
 /** Merges the pages of all shards into one. */
-function agentPage(pages: readonly NamesOutcome[], limit: number, withStatus: boolean): Answer {
+function agentPage(
+  pages: readonly NamesOutcome[],
+  { prefix, limit, withStatus }: { prefix: string; limit: number; withStatus: boolean },
+): Answer {
   // After the last name that a shard with an incomplete page has examined, names may be missing.
   const [end] = pages.flatMap(({ cut }) => (cut === undefined ? [] : [cut])).toSorted(inOrder)
   const rows = pages
@@ -129,7 +132,8 @@ function agentPage(pages: readonly NamesOutcome[], limit: number, withStatus: bo
   const names = shown.map(({ name }) => name)
   const isFull = rows.length > limit || pages.some(({ names: page }) => page.length === limit)
   const last = rows.length > limit || end === undefined ? names.at(-1) : end
-  const total = pages.reduce((sum, page) => sum + page.total, 0)
+  const count = pages.reduce((sum, page) => sum + page.total, 0)
+  const total = prefix === '' ? count : Math.min(count, limits.countedRowsMax)
   const next = (isFull || end !== undefined) && last !== undefined ? encodeCursor('agents', [last]) : null
   if (!withStatus) return json(200, { agents: names, total, next_cursor: next })
   const statuses = shown.map(({ status: text }) => text).join(',')

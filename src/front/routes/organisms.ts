@@ -173,7 +173,7 @@ async function membersOf(
     names.push(...outcome.names)
     count += outcome.total
   }
-  return { agents: names.sort().slice(0, limit), agent_count: count }
+  return { agents: names.sort().slice(0, limit), agent_count: Math.min(count, limits.countedRowsMax) }
 }
 
 /** GET /v1/organisms: all organisms, ordered by id. */

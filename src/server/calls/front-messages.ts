@@ -40,7 +40,6 @@ export interface MainCalls extends NodeCalls {
   ticketIssue: Call<Principal, string | Refusal>
   hashPassword: Call<HashTask, string | Refusal>
   verifyPassword: Call<VerifyTask, Verification | Refusal>
-  readersFull: Call<undefined, boolean>
   /** Decodes a part of an OTLP request in the pool of the called thread. */
   otlpDecode: Call<OtlpCall, Awaited<ReturnType<OtlpDecoder['decode']>>>
   readiness: Call<undefined, Refusal | undefined>

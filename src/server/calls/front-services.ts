@@ -27,10 +27,7 @@ export function remoteServices({ call }: MainClient, { hasServerLog }: FrontWork
 
 /** The reader pool of the main thread. */
 export function remoteReaders({ call }: MainClient): Readers {
-  return {
-    isFull: () => call('readersFull', undefined),
-    run: (read) => call('read', read),
-  }
+  return { run: (read) => call('read', read) }
 }
 
 /**

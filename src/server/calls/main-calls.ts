@@ -60,7 +60,6 @@ export function mainCalls(
       holds.delete(hold)
     },
     ...authCalls(auth, ended),
-    readersFull: () => readers.isFull(),
     read: async (call) => new CallReply(await readers.run(call), { caller: call.caller }),
     async otlpDecode(call) {
       const found = await decoder.decode(call)

@@ -11,7 +11,7 @@ import type { NamespaceState, ChangeResult } from '../../auth/namespace-state.js
 import { noSuchUser } from './me.js'
 
 /**
- * A page of the users of a namespace by e-mail, or the one with an id; it ends early at `pageBytesMax` bytes.
+ * A page of the users of a namespace by e-mail, or the one with an id; it ends early at `scannedRowBytesMax` bytes.
  */
 export function userList(
   namespace: NamespaceState,
@@ -25,7 +25,7 @@ export function userList(
   let shown = 0
   let bytes = 0
   for (const email of emails.slice(0, limit)) {
-    if (bytes >= limits.pageBytesMax) break
+    if (bytes >= limits.scannedRowBytesMax) break
     shown++
     const row = namespace.state.store.setAside.unlessInvalid(() => listedUser(namespace, email))
     if (row === undefined) continue
@@ -36,9 +36,13 @@ export function userList(
   return {
     kind: 'users',
     users,
-    total: userId === undefined ? namespace.count('email', prefix) : emails.length,
+    total: userId === undefined ? countOf(namespace, prefix) : emails.length,
     ...(last !== undefined && { after: last }),
   }
+}
+
+function countOf(namespace: NamespaceState, prefix: string): number {
+  return prefix === '' ? namespace.total('email') : namespace.countSome('email', prefix)
 }
 
 function listedUser(namespace: NamespaceState, email: string): ListedUser | undefined {

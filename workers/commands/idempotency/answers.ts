@@ -6,11 +6,13 @@ import { isApiKeyMade, type ApiKeyMadeOutcome } from '../../../src/protocol/api-
 import type { Command, Outcome } from '../../../src/protocol/messages.js'
 import { canonicalJson } from '../../../src/strand/json.js'
 import { seal, unseal, type SealContext } from '../../../src/strand/seal.js'
+import { batchDone, refusedInBatch, writeResponse } from '../../../src/wire/render.js'
 import type { Prepared } from '../../shard/command-table.js'
 import type { CommitGroup, Draft } from '../../shard/commit-group.js'
 import { findAgent, type Decision, type ShardState } from '../../shard/state.js'
 import { hasErasure, type SeqRange, erasures } from '../../store/tables/erasures.js'
 import { idempotencyRow, idempotency, type IdempotentOutcome } from '../../store/tables/idempotency.js'
+import { recordsFrom } from '../../store/tables/records.js'
 import { apiKeys } from '../../store/tables/api-keys.js'
 
 /** A write under an Idempotency-Key. */
@@ -30,6 +32,8 @@ export interface KeyedRequest {
   content?: string
   /** The placement of the agent to which the key belongs. */
   place: number
+  /** What the answer is made of, if it can be made again from the records of the request. */
+  as?: 'record' | 'batch'
 }
 
 /** The keyed request of a command; `agent` is empty for keys that belong to the first shard. */
@@ -38,7 +42,16 @@ export function keyedRequest(
   { caller, agent, key }: { caller: string; agent: string; key: string },
 ): KeyedRequest {
   const place = agent === '' ? 0 : placementOf(agent)
-  return { row: idempotencyRow(caller, agent, key), agent, digest: digestOf(asWritten(command)), place }
+  const as = remadeAs[command.kind]
+  const row = idempotencyRow(caller, agent, key)
+  return { row, agent, digest: digestOf(asWritten(command)), place, ...(as !== undefined && { as }) }
+}
+
+/** Writes whose answers name their records and nothing else. */
+const remadeAs: Partial<Record<Command['kind'], 'record' | 'batch'>> = {
+  recordAppend: 'record',
+  ingestOne: 'record',
+  batchAppend: 'batch',
 }
 
 /** The digest of a command with the canonical content of its JSON body. */
@@ -99,7 +112,7 @@ export function answeredBefore(
   if (!isErased && before.digest !== digest && (content === undefined || before.content !== content)) {
     return refuse('idempotency_key_reused', 'This Idempotency-Key was already used for a different request')
   }
-  if (stored !== undefined) return () => replayed(state, unsealed(state, row, stored.outcome))
+  if (stored !== undefined) return () => replayed(state, shownAgain(state, { row, agent, ...stored }))
   return pending === undefined ? undefined : () => replayed(state, pending.outcome())
 }
 
@@ -172,9 +185,10 @@ function nextSeq(state: ShardState, group: CommitGroup, name: string): number {
 export function storeAnswer(
   state: ShardState,
   group: CommitGroup,
-  { row, digest, content, seqs, place, outcome }: KeyedRequest & { seqs?: SeqRange; outcome: () => Outcome },
+  request: KeyedRequest & { seqs?: SeqRange; outcome: () => Outcome },
 ): void {
-  const kept = () => sealed(state, row, outcome())
+  const { row, digest, content, seqs, place, outcome } = request
+  const kept = () => asStored(state, request)
   group.changes.of(idempotency).set(row.toString('latin1'), {
     key: row,
     digest,
@@ -186,20 +200,62 @@ export function storeAnswer(
   })
 }
 
-/** Seals an answer that contains an API key: only the hash of a key may be readable in the store. */
-function sealed(state: ShardState, row: Buffer, outcome: Outcome): IdempotentOutcome {
+/**
+ * The shortest form of an answer. One that contains an API key is sealed: only the hash of a key may be readable
+ * in the store. One that names each of many records, and refuses none, needs only their seqs.
+ */
+function asStored(
+  state: ShardState,
+  {
+    row,
+    as,
+    seqs,
+    ...request
+  }: Pick<KeyedRequest, 'row' | 'as'> & { seqs?: SeqRange; outcome: () => Outcome },
+): IdempotentOutcome {
+  const outcome = request.outcome()
+  if (outcome.kind === 'reply' && as !== undefined && seqs !== undefined)
+    return outcome.body.includes(refusedInBatch) ? outcome : { kind: 'written', as }
   if (outcome.kind !== 'apiKeyMade') return outcome
   const secret = Buffer.from(JSON.stringify(outcome))
   const box = seal(state.masterSeed, { ...sealedPlaceOf(row), secret }, state.random)
   return { kind: 'sealed', box: box.toString('base64') }
 }
 
-function unsealed(state: ShardState, row: Buffer, stored: IdempotentOutcome): Outcome {
+/** The outcome of a stored answer. */
+function shownAgain(
+  state: ShardState,
+  {
+    row,
+    agent,
+    seqs,
+    outcome: stored,
+  }: { row: Buffer; agent: string; seqs?: SeqRange; outcome: IdempotentOutcome },
+): Outcome {
+  if (stored.kind === 'written') {
+    const results = writtenBy(state, agent, seqs)
+    const [only = ''] = results
+    return { kind: 'reply', status: 201, body: stored.as === 'record' ? only : batchDone(results) }
+  }
   if (stored.kind !== 'sealed') return stored
   const secret = unseal(state.masterSeed, sealedPlaceOf(row), Buffer.from(stored.box, 'base64'))
   const outcome: unknown = JSON.parse(secret.toString())
   assert(isApiKeyMade(outcome), 'only answers that contain an API key are sealed')
   return outcome
+}
+
+/** The answers to the records of a request. The genesis record of a new agent is not among them. */
+function writtenBy({ store }: ShardState, name: string, seqs: SeqRange | undefined): string[] {
+  const agent = store.agents.find(name)
+  assert(agent !== undefined && seqs !== undefined, 'a written answer has its agent and records')
+  const [first, last] = [Math.max(seqs[0], 1), seqs[1]]
+  const results: string[] = []
+  for (const record of recordsFrom(store.environment, agent.no, { fromSeq: first, order: 'asc' })) {
+    if (record.seq > last) break
+    results.push(writeResponse(name, record))
+  }
+  assert(results.length === last - first + 1, 'the records of a written answer exist')
+  return results
 }
 
 /** Binds a sealed answer to its row, so that it cannot be unsealed in another row. */

@@ -12,6 +12,7 @@ import { exportedRecord } from '../exported-record.js'
 import type { StoredRecord } from '../tables/record-codec.js'
 import { recordsFrom, strandEnd } from '../tables/records.js'
 import { StrandEffects, type CheckedAgent } from './strand-effects.js'
+import { TreeCheck } from './tree-check.js'
 
 /** Records between two calls of `onRecords`. */
 const PROGRESS_RECORDS = 256
@@ -42,6 +43,7 @@ export function* checkStrand(
   }
   const chain = new ChainCheck(manifest, placeOf(manifest), {})
   const effects = new StrandEffects(environment, agent)
+  const trees = new TreeCheck(environment.trees, row.no)
   const rotations: RetiredKey[] = []
   for (const record of recordsFrom(environment, row.no, { fromSeq: 0, order: 'asc' })) {
     const { seq } = chain.place
@@ -50,6 +52,8 @@ export function* checkStrand(
       yield `record ${seq}: ${fault}`
       if (chain.place.seq === seq) return
     }
+    const treeFault = trees.take(record.seq, Buffer.from(record.hash, 'hex'))
+    if (treeFault !== undefined) yield `record ${seq}: ${treeFault}`
     if (record.type === keyRotateType) {
       rotations.push({ publicKey: keys[record.keyIndex] ?? '', lastSeq: record.seq })
     }

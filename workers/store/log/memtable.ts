@@ -1,6 +1,7 @@
 import type { RangeOptions } from 'lmdb'
 import SortedTree from 'sorted-btree'
 import { assert } from '../../../src/base/assert.js'
+import { rowCount } from '../environment.js'
 import type { Table } from '../tables/checked-table.js'
 import { changeBytes, type RowChange } from './row-change.js'
 
@@ -135,7 +136,9 @@ class TableMemtable implements Table {
   }
 
   getKeysCount(range: RangeOptions = {}): number {
-    let count = this.#table.getKeysCount(range)
+    // LMDB knows the number of all rows, and would walk over those of a range.
+    const isWhole = range.start === undefined && range.end === undefined
+    let count = isWhole ? rowCount(this.#table) : this.#table.getKeysCount(range)
     for (const { key, value } of this.#rowsIn(range)) {
       const isStored = this.#table.getBinaryFast(key) !== undefined
       if (isStored !== (value !== undefined)) count += isStored ? -1 : 1

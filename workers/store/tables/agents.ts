@@ -42,6 +42,13 @@ export interface AgentSummary {
   readBytes: number
 }
 
+/** A page of names. `examinedTo` is the last name that was read, if others may follow in a page that is not full. */
+interface NamesPage {
+  names: string[]
+  total: number
+  examinedTo: string | undefined
+}
+
 /** The agents of one shard: all on disk, the recently used ones in memory. */
 export class AgentTable {
   readonly #environment: Environment
@@ -191,48 +198,55 @@ export class AgentTable {
   }
 
   /**
-   * A page of names with `prefix` after `after`, in order, and the total number of names with `prefix`.
-   * Without the server's agents.
+   * A page of names with `prefix` after `after`, in order, and the number of names with `prefix`, which is
+   * counted up to `countedRowsMax` unless it is that of all agents. Without the server's agents. The page ends
+   * early at `examinedTo` when `pageWorkBytesMax` bytes of rows were read.
    */
-  names({ prefix, after, limit }: { prefix: string; after: string; limit: number }): {
-    names: string[]
-    total: number
-  } {
-    const range = rangeOfNames(prefix, after)
+  names({ prefix, after, limit }: { prefix: string; after: string; limit: number }): NamesPage {
+    const { agents } = this.#environment
     const names: string[] = []
-    for (const key of this.#environment.agents.getKeys({ ...range, limit: limit + this.#hidden.size })) {
+    let bytes = 0
+    let examinedTo: string | undefined
+    for (const { key, value } of agents.getRange(rangeOfNames(prefix, after))) {
+      if (names.length === limit) break
       const name = key.toString()
-      if (!isServerAgent(name) && names.length < limit) names.push(name)
+      if (!isServerAgent(name)) names.push(name)
+      bytes += value.length
+      if (bytes < limits.pageWorkBytesMax) continue
+      examinedTo = name
+      break
     }
-    const total =
-      prefix === '' ? this.#count : this.#environment.agents.getKeysCount(rangeOfNames(prefix, ''))
     const hidden = [...this.#hidden].filter((name) => name.startsWith(prefix))
-    return { names, total: total - hidden.length }
+    const count = prefix === '' ? this.#count : agents.countSome(rangeOfNames(prefix, ''))
+    return { names, total: count - hidden.length, examinedTo }
   }
 
   /**
    * A page of names with `prefix` after `after` that contain a text, ignoring case, among the next names: at
-   * most `agentNamesExaminedMax`, of which `examinedTo` is the last if there are more.
+   * most `agentNamesExaminedMax`, or `pageWorkBytesMax` bytes of rows. `total` counts those of the page.
    */
   namesWith(
     contains: string,
     { prefix, after, limit }: { prefix: string; after: string; limit: number },
-  ): { names: string[]; total: number; examinedTo?: string } {
+  ): NamesPage {
     const wanted = contains.toLowerCase()
     const names: string[] = []
     let total = 0
     let examined = 0
+    let bytes = 0
     let last = ''
-    for (const key of this.#environment.agents.getKeys(rangeOfNames(prefix, after))) {
+    for (const { key, value } of this.#environment.agents.getRange(rangeOfNames(prefix, after))) {
       const name = key.toString()
       if (isServerAgent(name)) continue
-      if (examined++ === limits.agentNamesExaminedMax) return { names, total, examinedTo: last }
+      if (examined++ === limits.agentNamesExaminedMax || bytes >= limits.pageWorkBytesMax)
+        return { names, total, examinedTo: last }
       last = name
+      bytes += value.length
       if (!name.toLowerCase().includes(wanted)) continue
       total++
       if (names.length < limit) names.push(name)
     }
-    return { names, total }
+    return { names, total, examinedTo: undefined }
   }
 
   #keyPair(name: string, row: AgentRow): KeyPair {

@@ -39,13 +39,13 @@ export class ApiKeyTable {
     return value === undefined ? undefined : apiKeyRowOf(keyId, value)
   }
 
-  /** Valid keys after an id: at most `limit`, and about `pageBytesMax` bytes. */
+  /** Valid keys after an id: at most `limit`, and about `scannedRowBytesMax` bytes. */
   page({ after, limit }: { after: string; limit: number }): { rows: ApiKeyRow[]; more: boolean } {
     const rows: ApiKeyRow[] = []
     let bytes = 0
     const start = Buffer.from(after === '' ? '' : `${after}\0`)
     for (const { key, value } of this.#environment.apiKeys.getRange({ start })) {
-      if (rows.length >= limit || bytes >= limits.pageBytesMax) return { rows, more: true }
+      if (rows.length >= limit || bytes >= limits.scannedRowBytesMax) return { rows, more: true }
       const row = this.#setAside.unlessInvalid(() => apiKeyRowOf(key.toString(), value))
       if (row === undefined) continue
       bytes += value.length

@@ -1,3 +1,4 @@
+import { boundedCache } from '../../../src/base/bounded-cache.js'
 import { limits } from '../../../src/base/limits/limits.js'
 import { members, oneOf, type Check } from '../../../src/base/shape.js'
 import type { Revocation } from '../../../src/protocol/auth-messages.js'
@@ -9,6 +10,7 @@ import { invalidRows } from '../row-faults.js'
 import type { TableSpec } from '../table-spec.js'
 import { isExpired } from './expired.js'
 import { checkedRow, InvalidRow } from './row-shape.js'
+import { scanBudget, takeRow } from './scan-budget.js'
 import { expiryKey } from './tables.js'
 
 /** A row to write or, without a value, to remove. */
@@ -87,6 +89,8 @@ function revocationKey({ namespace, what, id, untilMs }: PendingRevocation): Buf
 export class AuthTable {
   readonly #environment: Environment
   readonly #setAside: SetAside
+  /** The number of rows of some namespaces and kinds, by the beginning of their keys. */
+  readonly #totals = boundedCache<string, number>(limits.countedKindsMax)
 
   constructor(environment: Environment, setAside: SetAside) {
     this.#environment = environment
@@ -103,12 +107,21 @@ export class AuthTable {
   /** Keys that begin with `prefix`, after `after`, in order. */
   keys(prefix: string, { after = '', limit }: { after?: string; limit: number }): string[] {
     const start = Buffer.from(after > prefix ? `${after}\0` : prefix)
-    const end = endOf(prefix)
+    const { end } = rangeOf(prefix)
     return [...this.#environment.auth.getKeys({ start, end, limit })].map((key) => key.toString())
   }
 
-  count(prefix: string): number {
-    return this.#environment.auth.getKeysCount({ start: Buffer.from(prefix), end: endOf(prefix) })
+  /** The number of rows whose keys begin with `prefix`, at most `countedRowsMax`. */
+  countSome(prefix: string): number {
+    return this.#environment.auth.countSome(rangeOf(prefix))
+  }
+
+  /** The number of all rows of a kind, which are counted only the first time. */
+  total(namespace: string, kind: AuthKind): number {
+    const prefix = authKey(namespace, kind, '')
+    const total = this.#totals.get(prefix) ?? this.#environment.auth.getKeysCount(rangeOf(prefix))
+    this.#totals.set(prefix, total)
+    return total
   }
 
   /** All revocations whose tokens have not expired. */
@@ -125,11 +138,11 @@ export class AuthTable {
     for (const [name, { value, expiresAtMs }] of rows) {
       const key = Buffer.from(name)
       if (value === undefined) {
-        this.#environment.auth.remove(key)
+        this.#set(key, undefined)
         continue
       }
       const expiry = expiresAtMs === undefined ? '' : `,"expiresAtMs":${expiresAtMs}`
-      this.#environment.auth.put(key, Buffer.from(`{"value":${value}${expiry}}`))
+      this.#set(key, Buffer.from(`{"value":${value}${expiry}}`))
       if (expiresAtMs !== undefined) this.#environment.authExpiries.put(expiryKey(expiresAtMs, key), noValue)
     }
     for (const one of ended) {
@@ -138,14 +151,30 @@ export class AuthTable {
     if (rows.size > 0 || ended.length > 0) this.#sweep(nowMs, SWEEP_ROWS_MIN + 2 * (rows.size + ended.length))
   }
 
+  /** Writes or removes a row, and changes the total of its kind. */
+  #set(key: Buffer, value: Buffer | undefined): void {
+    const table = this.#environment.auth
+    const kind = kindOfKey(key)
+    const prefix = kind === undefined ? '' : authKey(namespaceOfKey(key), kind, '')
+    const total = this.#totals.peek(prefix)
+    if (total !== undefined) {
+      const before = table.raw.get(key) === undefined ? 0 : 1
+      this.#totals.set(prefix, total - before + (value === undefined ? 0 : 1))
+    }
+    if (value === undefined) table.remove(key)
+    else table.put(key, value)
+  }
+
   #sweep(nowMs: number, limit: number): void {
     const { auth: table, authExpiries, authEnded } = this.#environment
     const range = { start: expiryKey(0, noValue), end: expiryKey(nowMs, noValue), limit }
     const expiries = [...authExpiries.raw.getKeys(range)]
+    const budget = scanBudget(limit)
     for (const expiry of expiries) {
+      if (!takeRow(budget)) break
       const key = expiry.subarray(6)
       // A row that was written again has a later expiry, or none.
-      if (isExpired(table, key, { nowMs, setAside: this.#setAside })) table.remove(key)
+      if (isExpired(table, key, { nowMs, setAside: this.#setAside, budget })) this.#set(key, undefined)
       authExpiries.remove(expiry)
     }
     const end = expiryKey(Math.max(0, nowMs - limits.revocationRetentionMs), noValue)
@@ -154,8 +183,9 @@ export class AuthTable {
   }
 }
 
-function endOf(prefix: string): Buffer {
-  return Buffer.concat([Buffer.from(prefix), Buffer.of(0xff)])
+function rangeOf(prefix: string): { start: Buffer; end: Buffer } {
+  const start = Buffer.from(prefix)
+  return { start, end: Buffer.concat([start, Buffer.of(0xff)]) }
 }
 
 /** Changes of auth state. */

@@ -1,5 +1,6 @@
 import type { RangeOptions } from 'lmdb'
 import { assert } from '../../../src/base/assert.js'
+import { limits } from '../../../src/base/limits/limits.js'
 import { ROW_CHECKSUM_BYTES, isWholeRow, rowOf } from '../../../src/store-files/row-checksum.js'
 
 /** A table with binary keys and values: one of LMDB, or one with a memtable in front of it. */
@@ -44,6 +45,12 @@ export class CheckedTable {
     if (key.length > keyBytesMax) return undefined
     const row = this.#table.get(key)
     return row === undefined ? undefined : checkedValue(key, row)
+  }
+
+  /** Like `get`, but also `undefined` if the row is damaged: for rows that are derived from others. */
+  ifWhole(key: Buffer): Buffer | undefined {
+    const row = this.#table.get(key)
+    return row !== undefined && isWholeRow(key, row) ? valueOf(row) : undefined
   }
 
   /**
@@ -98,6 +105,13 @@ export class CheckedTable {
     for (const { key } of this.getRange(range)) yield key
   }
 
+  /** The number of rows in a range, at most `countedRowsMax`. The rows are not read. */
+  countSome(range: RangeOptions): number {
+    let count = 0
+    for (const _key of this.#table.getKeys({ ...range, limit: limits.countedRowsMax })) count++
+    return count
+  }
+
   getKeysCount(range: RangeOptions = {}): number {
     return this.#table.getKeysCount(range)
   }
@@ -109,5 +123,9 @@ export class CheckedTable {
 
 function checkedValue(key: Buffer, row: Buffer): Buffer {
   assert(isWholeRow(key, row), 'a stored row matches its checksum')
+  return valueOf(row)
+}
+
+function valueOf(row: Buffer): Buffer {
   return row.subarray(0, row.length - ROW_CHECKSUM_BYTES)
 }

@@ -22,6 +22,7 @@ import { invalidRows } from '../row-faults.js'
 import type { TableSpec } from '../table-spec.js'
 import { isExpired } from './expired.js'
 import { checkedRow } from './row-shape.js'
+import { type ScanBudget, takeRow } from './scan-budget.js'
 import { expiryKey } from './tables.js'
 
 export interface IdempotentAnswer {
@@ -38,8 +39,8 @@ export interface IdempotentAnswer {
 }
 
 /**
- * A commit removes up to this many expired keys more than it adds, so that no commit has to remove those of a
- * day.
+ * A commit removes up to this many expired keys more than it adds, and some more bytes, so that no commit has
+ * to remove those of a day.
  */
 const SWEEP_KEYS_MAX = 64
 
@@ -59,6 +60,7 @@ const isOutcome = anyOf(
   fields({ kind: oneOf('reply'), status: isStatus, body: isText }),
   fields({ kind: oneOf('claimed'), drawn: isText }),
   fields({ kind: oneOf('sealed'), box: isText }),
+  fields({ kind: oneOf('written'), as: oneOf('record', 'batch') }),
   fields({
     kind: oneOf('ingested'),
     accepted: isKeyNumber,
@@ -113,8 +115,14 @@ export interface PendingAnswer {
   storedOutcome: () => IdempotentOutcome
 }
 
-/** An answer as it is stored: the outcome itself or, if it contains a secret, its sealed JSON in base64. */
-export type IdempotentOutcome = Outcome | { kind: 'sealed'; box: string }
+/**
+ * An answer as it is stored: the outcome itself; its sealed JSON in base64, if it contains a secret; or how it
+ * is made again from the records of the request.
+ */
+export type IdempotentOutcome =
+  | Outcome
+  | { kind: 'sealed'; box: string }
+  | { kind: 'written'; as: 'record' | 'batch' }
 
 /**
  * Answers by Idempotency-Key, stored for a day, in the same transaction as their record
@@ -141,6 +149,7 @@ export class IdempotencyTable {
   put(answers: Iterable<PendingAnswer>, nowMs: number): void {
     const expiresAtMs = nowMs + LIFETIME_MS
     let added = 0
+    let addedBytes = 0
     for (const { key, digest, content, seqs, placement: place, storedOutcome: outcome } of answers) {
       added++
       const answer: IdempotentAnswer = {
@@ -151,19 +160,23 @@ export class IdempotencyTable {
         expiresAtMs,
         place,
       }
-      this.#environment.idempotency.put(key, Buffer.from(JSON.stringify(answer)))
+      const value = Buffer.from(JSON.stringify(answer))
+      addedBytes += value.length
+      this.#environment.idempotency.put(key, value)
       this.#environment.expiries.put(expiryKey(expiresAtMs, key), Buffer.alloc(0))
     }
-    if (added > 0) this.#sweep(nowMs, added + SWEEP_KEYS_MAX)
+    const rows = added + SWEEP_KEYS_MAX
+    if (added > 0) this.#sweep(nowMs, { rows, bytes: addedBytes + limits.scannedRowBytesMax })
   }
 
-  #sweep(nowMs: number, limit: number): void {
+  #sweep(nowMs: number, budget: ScanBudget): void {
     const range = { start: expiryKey(0, Buffer.alloc(0)), end: expiryKey(nowMs, Buffer.alloc(0)) }
-    const expired = [...this.#environment.expiries.raw.getKeys({ ...range, limit })]
+    const expired = [...this.#environment.expiries.raw.getKeys({ ...range, limit: budget.rows })]
     for (const key of expired) {
+      if (!takeRow(budget)) return
       const row = key.subarray(6)
       // A key that was used again after its expiry has a later expiry.
-      if (isExpired(this.#environment.idempotency, row, { nowMs, setAside: this.#setAside }))
+      if (isExpired(this.#environment.idempotency, row, { nowMs, setAside: this.#setAside, budget }))
         this.#environment.idempotency.remove(row)
       this.#environment.expiries.remove(key)
     }

@@ -13,6 +13,7 @@ import type { Environment } from '../environment.js'
 import type { TableSpec } from '../table-spec.js'
 import type { StoredRecord } from './record-codec.js'
 import { recordBySeq } from './records.js'
+import { type ScanBudget, scanBudget, takeRow } from './scan-budget.js'
 import { agentNoKey, jsonOf, runKey } from './tables.js'
 
 /*
@@ -41,6 +42,11 @@ export interface PastProposal extends ProposalCursor {
 
 const ROW_MS = limits.proposalRowDays * 86_400_000
 
+/** A proposal that is read, and the budget of its scan, if there is one. */
+export interface ScannedProposal extends ProposalCursor {
+  budget?: ScanBudget
+}
+
 /** Scans the rows of proposals, a few at a time, for proposals that ended long ago. */
 export class ProposalAging {
   /** Where to continue; at the beginning if absent. */
@@ -53,18 +59,20 @@ export class ProposalAging {
     this.#pauseUntilMs = Math.min(this.#pauseUntilMs, nowMs + limits.proposalAgingMs)
     if (nowMs < this.#pauseUntilMs) return []
     const { agentNo, seq } = this.#after ?? { agentNo: 0, seq: -1 }
-    const range = { start: runKey(agentNo, seq + 1), limit: limits.proposalAgingRows }
     const found: PastProposal[] = []
+    const budget = scanBudget(limits.proposalAgingRows)
     let last: ProposalCursor | undefined
-    let rows = 0
-    for (const { key, value } of environment.proposals.getRange(range)) {
-      rows++
+    let isCut = false
+    for (const { key, value } of environment.proposals.getRange({ start: runKey(agentNo, seq + 1) })) {
+      isCut = !takeRow(budget)
+      if (isCut) break
+      budget.bytes -= value.length
       last = { agentNo: key.readUInt32BE(0), seq: key.readUIntBE(4, 6) }
       const stored = storedProposal(value)
       const past = stored && recordRefsOf(stored, nowMs)
       if (past !== undefined) found.push({ ...last, past })
     }
-    this.#after = rows < limits.proposalAgingRows ? undefined : last
+    this.#after = isCut ? last : undefined
     if (this.#after === undefined) this.#pauseUntilMs = nowMs + limits.proposalAgingMs
     return found
   }
@@ -105,9 +113,10 @@ export const pastProposals: TableSpec<{ environment: Environment; aging: Proposa
  */
 export function proposalOf(
   environment: Environment,
-  place: ProposalCursor,
+  place: ScannedProposal,
   value: Buffer,
 ): ProposalRow | undefined {
+  if (place.budget !== undefined) place.budget.bytes -= value.length
   const stored = storedProposal(value)
   if (stored === undefined) return undefined
   if ('past' in stored) return fromStrand(environment, place, stored.past)
@@ -137,7 +146,7 @@ interface Ended extends Pick<ProposalRow, 'state' | 'reason'> {
 
 function fromStrand(
   environment: Environment,
-  { agentNo, seq }: ProposalCursor,
+  { agentNo, seq, budget }: ScannedProposal,
   past: RecordRefs,
 ): ProposalRow {
   const name = environment.names.get(agentNoKey(agentNo))
@@ -145,6 +154,7 @@ function fromStrand(
   const read = <T>(at: number, type: string): { record: StoredRecord; body: T } => {
     const record = recordBySeq(environment, agentNo, at)
     assert(record?.type === type, `record ${at} of the proposal is a ${type}`)
+    if (budget !== undefined) budget.bytes -= record.body.length
     return { record, body: JSON.parse(asBuffer(record.body).toString()) as T }
   }
   const { record, body } = read<Proposed & MutationBody>(seq, 'sys/proposal')

@@ -5,7 +5,7 @@ import type { Environment } from '../environment.js'
 import { byAgentAt, byAgentInKey } from '../row-move.js'
 import { differs, invalidRows } from '../row-faults.js'
 import type { TableSpec } from '../table-spec.js'
-import { proposalOf, storedProposal } from './past-proposals.js'
+import { proposalOf, type ScannedProposal, storedProposal } from './past-proposals.js'
 import { InvalidRow } from './row-shape.js'
 import { expiryKey, jsonOf, runKey, seqMax } from './tables.js'
 
@@ -39,12 +39,9 @@ export function proposalTarget({ mutation }: Pick<ProposalRow, 'mutation'>): str
 }
 
 /** A proposal, from its row or from its records; `undefined` if there is none. */
-export function findProposal(
-  environment: Environment,
-  { agentNo, seq }: ProposalCursor,
-): ProposalRow | undefined {
-  const value = environment.proposals.find(proposalKey(agentNo, seq))
-  return value === undefined ? undefined : proposalOf(environment, { agentNo, seq }, value)
+export function findProposal(environment: Environment, place: ScannedProposal): ProposalRow | undefined {
+  const value = environment.proposals.find(proposalKey(place.agentNo, place.seq))
+  return value === undefined ? undefined : proposalOf(environment, place, value)
 }
 
 /** The seq of the open proposal about a target; `undefined` if there is none. */

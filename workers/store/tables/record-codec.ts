@@ -254,6 +254,17 @@ export function leafAt(
   return Buffer.from(block.subarray(from + 26, from + 58))
 }
 
+/** Where the hash of a record is in its block, 32 bytes, and whose it is. */
+export interface Leaf extends Pick<StoredRecord, 'agentNo' | 'seq'> {
+  at: number
+}
+
+/** The record at `position` as a leaf of the tree of its strand. The checksum is not checked. */
+export function leafOf(block: Buffer, position: number): Leaf {
+  const from = block.readUInt32LE(2 + 4 * position)
+  return { agentNo: block.readUInt32LE(from + 8), seq: block.readUIntLE(from + 12, 6), at: from + 26 }
+}
+
 /** The agent number of the record at `position`. The checksum is not checked. */
 export function agentNoAt(block: Uint8Array, position: number): number {
   const buffer = asBuffer(block)

@@ -18,6 +18,9 @@ import {
  * Reads of committed records: pure functions of the environment, shared by shard workers and the reader pool.
  */
 
+/** Where records are read from. */
+export type BlockSource = Pick<Environment, 'blocks' | 'importedBlocks' | 'runs'>
+
 export interface StrandEnd {
   record: StoredRecord
   /** Body bytes of the whole strand. */
@@ -66,14 +69,14 @@ export function recordAtLocation(environment: Environment, blockNo: number, posi
 }
 
 /** The block `blockNo`; valid until the next read of the environment. */
-export function readBlock(environment: Environment, blockNo: number): Buffer {
+export function readBlock(environment: Omit<BlockSource, 'runs'>, blockNo: number): Buffer {
   const block = blockTable(environment, blockNo).getBinaryFast(blockKey(blockNo))
   assert(block !== undefined, 'an indexed block exists')
   // LMDB returns its whole read buffer with a smaller `length`; this subarray really has that length.
   return block.subarray(0, block.length)
 }
 
-export function blockTable({ blocks, importedBlocks }: Environment, blockNo: number): Table {
+export function blockTable({ blocks, importedBlocks }: Omit<BlockSource, 'runs'>, blockNo: number): Table {
   return isImportedBlock(blockNo) ? importedBlocks : blocks
 }
 
@@ -107,7 +110,7 @@ function* recordsOfRun(
 
 /** The hashes of the records of a strand from `start` up to but not including `end`, 32 bytes each. */
 export function recordHashes(
-  environment: Environment,
+  environment: BlockSource,
   agentNo: number,
   { start, end }: { start: number; end: number },
 ): Uint8Array[] {

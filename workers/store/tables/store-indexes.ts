@@ -1,5 +1,6 @@
 import { assert } from '../../../src/base/assert.js'
 import type { Environment } from '../environment.js'
+import { SetAside } from '../set-aside.js'
 import { HashIndex, prefixOf } from '../hash-index/hash-index.js'
 import type { Table } from './checked-table.js'
 import { indexHeads } from './logged-heads.js'
@@ -21,10 +22,14 @@ export function indexStore(environment: Environment, commit: (body: () => void) 
   addBlocks(hashes, environment.blocks, { covered: hashes.coveredUpTo, step })
   addBlocks(hashes, environment.importedBlocks, { covered: hashes.importedUpTo, step })
   while (hashes.needsStep) step()
-  const { runs } = environment
+  const { runs, trees } = environment
   for (let more = true; more;) {
     more = runs.catchUp(STEP_BLOCKS)
-    commit(() => runs.commitStep())
+    commit(() => {
+      runs.commitStep()
+      // The trees need the runs of all blocks. The shard sets aside what is damaged, too, when it reads it.
+      if (!more) trees.step(new SetAside())
+    })
   }
   indexHeads(environment, commit)
 }

@@ -12,8 +12,12 @@ import {
   type StrandRun,
 } from './tables.js'
 
-/** With this many runs in memory, `StrandRuns` starts to move them into the table; twice as many may wait. */
+/**
+ * With this many runs in memory, or runs of so many records, `StrandRuns` starts to move them into the table;
+ * twice as many may wait. A thread that opens the store reads the blocks of all runs that are not in the table.
+ */
 const RECENT_RUNS_MAX = 16_384
+const RECENT_RECORDS_MAX = 32_768
 
 /**
  * A step writes at least this many runs into the table, and as many as were added since the last step, so that
@@ -53,6 +57,7 @@ export class StrandRuns {
   /** Runs that the table may not have, by agent number, in order. */
   readonly #recent = new Map<number, FoundRun[]>()
   #recentCount = 0
+  #recentRecords = 0
   /**
    * Runs of the blocks up to this one are in `#recent` or in the table; undefined before the first read of
    * the store.
@@ -95,12 +100,13 @@ export class StrandRuns {
     return false
   }
 
-  /** Adds a run of the newest block. */
+  /** Adds a run of the newest block, with all its records. */
   add(agentNo: number, run: FoundRun): void {
     const runs = this.#recent.get(agentNo)
     if (runs === undefined) this.#recent.set(agentNo, [run])
     else runs.push(run)
     this.#recentCount += 1
+    this.#recentRecords += runLength(run)
     this.#addedSinceStep += 1
     this.#seenUpTo = run.blockNo
   }
@@ -146,7 +152,7 @@ export class StrandRuns {
   commitStep(): void {
     const added = this.#addedSinceStep
     this.#addedSinceStep = 0
-    const full = this.#recentCount >= this.#recentMax
+    const full = this.#recentCount >= this.#recentMax || this.#recentRecords >= RECENT_RECORDS_MAX
     const move = this.#moving ?? (full ? this.#startMove() : undefined)
     if (move === undefined) return
     this.#writeRuns(move, Math.max(this.#stepMin, added))
@@ -187,10 +193,12 @@ export class StrandRuns {
   #drop(upTo: number): void {
     this.#coveredUpTo = upTo
     for (const [agentNo, runs] of this.#recent) {
-      const kept = runs.findIndex((run) => run.blockNo > upTo)
-      this.#recentCount -= kept === -1 ? runs.length : kept
-      if (kept === -1) this.#recent.delete(agentNo)
-      else if (kept > 0) this.#recent.set(agentNo, runs.slice(kept))
+      const found = runs.findIndex((run) => run.blockNo > upTo)
+      const dropped = found === -1 ? runs : runs.slice(0, found)
+      this.#recentCount -= dropped.length
+      this.#recentRecords -= dropped.reduce((sum, run) => sum + runLength(run), 0)
+      if (found === -1) this.#recent.delete(agentNo)
+      else if (found > 0) this.#recent.set(agentNo, runs.slice(found))
     }
   }
 
@@ -203,11 +211,11 @@ export class StrandRuns {
         const strandBytes = seq === 0 ? 0 : (this.before(agentNo, seq - 1)?.strandBytes ?? 0)
         run = { firstSeq: seq, blockNo, ...hlc, strandBytes, positionRanges: [] }
         open.set(agentNo, run)
-        this.add(agentNo, run)
       }
       addPosition(run, position)
       run.strandBytes += bodyBytes
     }
+    for (const [agentNo, run] of open) this.add(agentNo, run)
   }
 
   #tableBefore(agentNo: number, seq: number): FoundRun | undefined {

@@ -84,11 +84,6 @@ export class ImportSession {
     if (this.#ended) return isBlank(lines) ? undefined : this.#rejected(0, 'A line follows the trailer')
     this.#waiting.add(lines)
     if (this.#waiting.length < this.#waitFor) return undefined
-    if (await this.#readers.isFull()) {
-      return refuse('overloaded', 'The queue of exports and imports is full, try again', {
-        retryAfterSecs: 1,
-      })
-    }
     return this.#check()
   }
 

@@ -265,7 +265,7 @@ export class StreamHub {
       mayAnswer: (shard: number) => this.#shards.leaseRefusal(shard) === undefined,
     }
     const stream = new Stream(exchange, parts, (shard, command, receive) =>
-      this.#pages[shard]?.enqueue({ command, receive, isOpen }),
+      this.#pages[shard]?.enqueue({ caller: ownParts.principal.id, command, receive, isOpen }),
     )
     exchange.write(retryLine)
     this.#count++

@@ -4,6 +4,8 @@ import { limits } from '../../../base/limits/limits.js'
 import type { Command, Outcome } from '../../../protocol/messages.js'
 
 export interface PageRequest {
+  /** The id of the principal. */
+  caller: string
   command: Command
   /** Called once, or never if the stream ends before the page is requested. */
   receive(outcome: Outcome): void
@@ -13,7 +15,8 @@ export interface PageRequest {
 
 /**
  * Requests pages of streams from one shard, a few at a time: if a thousand streams fall behind together, the
- * shard and the front thread still do other work in between.
+ * shard and the front thread still do other work in between. Callers take turns, so that the streams of one
+ * delay no page of another by more than one page.
  */
 export class PageQueue {
   readonly #send: (command: Command, receive: (outcome: Outcome) => void) => void
@@ -27,13 +30,13 @@ export class PageQueue {
   }
 
   enqueue(request: PageRequest): void {
-    this.#waiting.push('', request)
+    this.#waiting.push(request.caller, request)
     this.#sendNext()
   }
 
   /** Requests again the pages that were refused because the shard was full or away, or its lease had ended. */
   retry(): void {
-    for (const request of this.#refused.splice(0)) this.#waiting.push('', request)
+    for (const request of this.#refused.splice(0)) this.#waiting.push(request.caller, request)
     this.#sendNext()
   }
 
