@@ -93,8 +93,10 @@ export class StrandTrees {
     }
     this.#finished = []
     for (const [name, first] of tables) {
-      const upTo = this.#addedUpTo.get(name) ?? first
-      if (upTo !== this.#writtenUpTo(name, first)) this.#rows.put(Buffer.from(name), blockKey(upTo))
+      // Absent while imported blocks are missing, which are added first.
+      const upTo = this.#addedUpTo.get(name)
+      if (upTo === undefined || upTo === this.#writtenUpTo(name, first)) continue
+      this.#rows.put(Buffer.from(name), blockKey(upTo))
     }
   }
 

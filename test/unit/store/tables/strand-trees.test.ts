@@ -197,6 +197,26 @@ describe('the stored subtrees of strands', () => {
     }
   })
 
+  it('are added for imported blocks first, and then continue with the others where they were', async () => {
+    addRecords(500, { agentNo: 0 })
+    stepToTheEnd()
+    for (let at = 0; at < 6; at++)
+      addBlock(
+        importedBlocksFrom + at,
+        Array.from({ length: 1_000 }, () => 1),
+      )
+    addRecords(500, { from: 100, agentNo: 0 })
+    await reopen()
+    step()
+    expect(environment.trees.needsStep).toBe(true)
+    stepToTheEnd()
+    expect(environment.trees.isComplete).toBe(true)
+    for (const agentNo of [0, 1]) {
+      expect(check(agentNo)).toBeLessThan(256)
+      expect(faultsOf(agentNo)).toEqual([])
+    }
+  })
+
   it('are computed from the records where a row is damaged or missing, and the check names it', () => {
     addRecords(1_024)
     stepToTheEnd()
