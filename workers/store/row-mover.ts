@@ -13,6 +13,7 @@ import type { Snapshot } from './snapshots.js'
 import { CheckedTable, type Table } from './tables/checked-table.js'
 import { blockCount } from './tables/record-codec.js'
 import { runsCoveredKey } from './tables/strand-runs.js'
+import { isOfTrees } from './tables/strand-trees.js'
 import { decodeRun, isImportedBlock } from './tables/tables.js'
 
 /*
@@ -45,7 +46,7 @@ export function* blocksOf(snapshot: Snapshot): Generator<RowChange> {
 
 /**
  * The rows that are the same on all nodes: those of the logged tables. Without blocks, which stay in
- * segments, and without what each store derives itself: runs of its blocks, and its log position.
+ * segments, and without what each store derives itself: runs and subtrees of its blocks, and its log position.
  * @throws Error for a row that does not match its checksum
  */
 export function* replicatedRows(snapshot: Snapshot): Generator<RowChange> {
@@ -53,12 +54,16 @@ export function* replicatedRows(snapshot: Snapshot): Generator<RowChange> {
     const table = tableIds[name]
     if (table === local || blockTableIds.has(table)) continue
     for (const { key, value } of rowsOf(snapshot, name)) {
-      if (name === 'meta' && (key.equals(positionKey) || key.equals(runsCoveredKey))) continue
+      if (name === 'meta' && isOfThisStore(key)) continue
       assert(isWholeRow(key, value), `a row of ${name} matches its checksum`)
       if (name === 'strands' && !isOfImported(value)) continue
       yield { table, key, value }
     }
   }
+}
+
+function isOfThisStore(metaKey: Buffer): boolean {
+  return metaKey.equals(positionKey) || metaKey.equals(runsCoveredKey) || isOfTrees(metaKey)
 }
 
 /**

@@ -22,6 +22,17 @@ const tables = [
 
 type BlockTable = (typeof tables)[number][0]
 
+/** The keys of the rows of `meta` with the last block of each table whose subtrees are stored. */
+const coveredKeys = {
+  importedBlocks: Buffer.from('trees-covered-imported-up-to'),
+  blocks: Buffer.from('trees-covered-up-to'),
+} as const
+
+/** Whether the row of `meta` is of the stored subtrees. */
+export function isOfTrees(metaKey: Buffer): boolean {
+  return Object.values(coveredKeys).some((key) => key.equals(metaKey))
+}
+
 /** The hashes of a strand's records from `start` up to but not including `end`. @throws Error if one is damaged */
 type HashesOf = (agentNo: number, range: { start: number; end: number }) => Uint8Array[]
 
@@ -43,6 +54,7 @@ export class StrandTrees {
   readonly #blocks: Record<BlockTable, Table>
   readonly #hashesOf: HashesOf
   readonly #rows: CheckedTable
+  readonly #meta: CheckedTable
   /** The first leaves of the last subtree of each strand, by agent number; the next leaf is at `size`. */
   readonly #unfinished = boundedCache<number, { tree: TreeHasher; from: number }>(UNFINISHED_MAX)
   /** Subtrees that are not in the table yet. */
@@ -51,10 +63,11 @@ export class StrandTrees {
   readonly #addedUpTo = new Map<BlockTable, number>()
   #isBehind = true
 
-  constructor(tables: Record<BlockTable | 'subtrees', Table>, hashesOf: HashesOf) {
+  constructor(tables: Record<BlockTable | 'subtrees', Table> & { meta: CheckedTable }, hashesOf: HashesOf) {
     this.#blocks = tables
     this.#hashesOf = hashesOf
     this.#rows = new CheckedTable(tables.subtrees)
+    this.#meta = tables.meta
   }
 
   /** Whether there may be older blocks that were not added. */
@@ -96,7 +109,7 @@ export class StrandTrees {
       // Absent while imported blocks are missing, which are added first.
       const upTo = this.#addedUpTo.get(name)
       if (upTo === undefined || upTo === this.#writtenUpTo(name, first)) continue
-      this.#rows.put(Buffer.from(name), blockKey(upTo))
+      this.#meta.put(coveredKeys[name], blockKey(upTo))
     }
   }
 
@@ -164,9 +177,12 @@ export class StrandTrees {
     }
   }
 
-  /** The last block whose subtrees are in the table; `first` if there is none. */
+  /**
+   * The last block whose subtrees are in the table; `first` if there is none. It is in `meta`, in which each
+   * flush changes a page anyway.
+   */
   #writtenUpTo(name: BlockTable, first: number): number {
-    return this.#rows.ifWhole(Buffer.from(name))?.readUIntBE(0, 6) ?? first
+    return this.#meta.ifWhole(coveredKeys[name])?.readUIntBE(0, 6) ?? first
   }
 
   #lastBlock(name: BlockTable, first: number): number {
@@ -175,7 +191,7 @@ export class StrandTrees {
   }
 }
 
-/** Key of a subtree: agent number u32, level u8, index u48. The keys of the last blocks are texts. */
+/** Key of a subtree: agent number u32, level u8, index u48. */
 function rowKey(agentNo: number, level: number, index: number): Buffer {
   const key = Buffer.allocUnsafe(11)
   key.writeUInt32BE(agentNo, 0)
