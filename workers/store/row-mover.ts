@@ -13,7 +13,7 @@ import type { Snapshot } from './snapshots.js'
 import { CheckedTable, type Table } from './tables/checked-table.js'
 import { blockCount } from './tables/record-codec.js'
 import { runsCoveredKey } from './tables/strand-runs.js'
-import { isOfTrees } from './tables/strand-trees.js'
+import { treesCoveredKeys } from './tables/strand-trees.js'
 import { decodeRun, isImportedBlock } from './tables/tables.js'
 
 /*
@@ -38,6 +38,8 @@ export function rowsOf(
   return rawTable(environment, table).getRange({ transaction })
 }
 
+const derivedMeta = [positionKey, runsCoveredKey, ...Object.values(treesCoveredKeys)]
+
 /** The blocks of a store, in the order of their numbers. */
 export function* blocksOf(snapshot: Snapshot): Generator<RowChange> {
   for (const name of blockTables)
@@ -54,16 +56,12 @@ export function* replicatedRows(snapshot: Snapshot): Generator<RowChange> {
     const table = tableIds[name]
     if (table === local || blockTableIds.has(table)) continue
     for (const { key, value } of rowsOf(snapshot, name)) {
-      if (name === 'meta' && isOfThisStore(key)) continue
+      if (name === 'meta' && derivedMeta.some((derived) => derived.equals(key))) continue
       assert(isWholeRow(key, value), `a row of ${name} matches its checksum`)
       if (name === 'strands' && !isOfImported(value)) continue
       yield { table, key, value }
     }
   }
-}
-
-function isOfThisStore(metaKey: Buffer): boolean {
-  return metaKey.equals(positionKey) || metaKey.equals(runsCoveredKey) || isOfTrees(metaKey)
 }
 
 /**

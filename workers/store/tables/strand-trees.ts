@@ -23,15 +23,10 @@ const tables = [
 type BlockTable = (typeof tables)[number][0]
 
 /** The keys of the rows of `meta` with the last block of each table whose subtrees are stored. */
-const coveredKeys = {
+export const treesCoveredKeys = {
   importedBlocks: Buffer.from('trees-covered-imported-up-to'),
   blocks: Buffer.from('trees-covered-up-to'),
 } as const
-
-/** Whether the row of `meta` is of the stored subtrees. */
-export function isOfTrees(metaKey: Buffer): boolean {
-  return Object.values(coveredKeys).some((key) => key.equals(metaKey))
-}
 
 /** The hashes of a strand's records from `start` up to but not including `end`. @throws Error if one is damaged */
 type HashesOf = (agentNo: number, range: { start: number; end: number }) => Uint8Array[]
@@ -109,7 +104,7 @@ export class StrandTrees {
       // Absent while imported blocks are missing, which are added first.
       const upTo = this.#addedUpTo.get(name)
       if (upTo === undefined || upTo === this.#writtenUpTo(name, first)) continue
-      this.#meta.put(coveredKeys[name], blockKey(upTo))
+      this.#meta.put(treesCoveredKeys[name], blockKey(upTo))
     }
   }
 
@@ -177,12 +172,9 @@ export class StrandTrees {
     }
   }
 
-  /**
-   * The last block whose subtrees are in the table; `first` if there is none. It is in `meta`, in which each
-   * flush changes a page anyway.
-   */
+  /** The last block with subtrees in the table, else `first`. Each flush changes a page of `meta` anyway. */
   #writtenUpTo(name: BlockTable, first: number): number {
-    return this.#meta.ifWhole(coveredKeys[name])?.readUIntBE(0, 6) ?? first
+    return this.#meta.ifWhole(treesCoveredKeys[name])?.readUIntBE(0, 6) ?? first
   }
 
   #lastBlock(name: BlockTable, first: number): number {
