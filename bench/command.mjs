@@ -10,11 +10,12 @@ const MARK = 'bench-result '
 /**
  * Runs a command of the built command line and waits until it exits.
  * @param {string[]} args
+ * @param {Record<string, string>} [env] added to the environment
  * @returns {Promise<{out: string, elapsedMs: number, cpuMs: number, peakBytes: number}>} `peakBytes`: peak
  * resident memory
  * @throws {Error} when the exit code is not 0
  */
-export async function runCommand(args) {
+export async function runCommand(args, env = {}) {
   const script = `process.argv = [process.execPath, 'strandfast', ...process.argv.slice(1)]
     process.on('exit', () => {
       const { userCPUTime, systemCPUTime, maxRSS } = process.resourceUsage()
@@ -25,6 +26,7 @@ export async function runCommand(args) {
   const startMs = performance.now()
   const child = spawn(process.execPath, ['--input-type=module', '-e', script, '--', ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...env },
   })
   killAtExit(child)
   let out = ''

@@ -9,10 +9,10 @@ export const usage = `Usage: npm run bench -- [--quick] [--only NAME]... [--gene
   --only       one scenario of: writes, lone-writes, latency, disk-writes, crash-start, ingest, otlp, get, latest, streams,
                memory, auth, user-tokens, namespaces, engines, fronts; may be repeated.
                Run only when named, because they take minutes and gigabytes, a browser or PostgreSQL: agents-million,
-               strand-million, flatness, console-tail, cluster, cluster-inserts; and the parts of cluster that can be
+               strand-million, flatness, growth, console-tail, cluster, cluster-inserts; and the parts of cluster that can be
                run alone: cluster-engine, cluster-failovers, cluster-quotas, cluster-three
   --agents     number of agents of agents-million, and the most agents of flatness
-  --records    number of records of strand-million, and the most records of flatness
+  --records    number of records of strand-million, and the most records of flatness and growth
   --generator  wrk if it is installed, unless given
   --product    another checkout, whose build is measured instead of this one's
   --results    the file to which the results are appended: bench/results.jsonl unless given, and none with --product
@@ -38,7 +38,7 @@ export const usage = `Usage: npm run bench -- [--quick] [--only NAME]... [--gene
  * @property {number} manyAgents of agents-million
  * @property {number} manyRecords of strand-million
  * @property {number} flatAgents the most agents of flatness
- * @property {number} flatRecords the most records of flatness
+ * @property {number} flatRecords the most records of flatness and growth
  * @property {string} [product] directory of another checkout, whose build is measured
  * @property {string} [results] the file to which the results are appended, if not the usual one
  */

@@ -26,6 +26,7 @@ import { engines } from './scenarios/engines.mjs'
 import { flatness } from './scenarios/flatness.mjs'
 import { fronts } from './scenarios/fronts.mjs'
 import { get } from './scenarios/get.mjs'
+import { growth } from './scenarios/growth.mjs'
 import { ingest } from './scenarios/ingest.mjs'
 import { latency } from './scenarios/latency.mjs'
 import { latest } from './scenarios/latest.mjs'
@@ -69,6 +70,7 @@ const long = {
   'agents-million': agentsMillion,
   'strand-million': strandMillion,
   flatness,
+  growth,
 }
 /** Further scenarios that a name includes; each can also be named alone. */
 const parts = { cluster: ['cluster-engine', 'cluster-failovers', 'cluster-quotas', 'cluster-three'] }

@@ -74,8 +74,11 @@ async function alongAgents(bench) {
   }
 }
 
-/** A full disk would lose everything measured so far. */
-function checkSpace(directory, bytes) {
+/**
+ * A full disk would lose everything measured so far.
+ * @throws {Error} if the disk of the directory has less free space
+ */
+export function checkSpace(directory, bytes) {
   const { bavail, bsize } = statfsSync(directory)
   if (bavail * bsize >= bytes) return
   const gigabytes = (bytes / 1e9).toFixed(1)
@@ -83,7 +86,7 @@ function checkSpace(directory, bytes) {
 }
 
 /** Sizes that grow tenfold; the last one is `end`. */
-function stepsUpTo(first, end) {
+export function stepsUpTo(first, end) {
   const steps = []
   for (let size = first; size < end; size *= 10) steps.push(size)
   return [...steps, end]

@@ -32,11 +32,14 @@ export function performanceDocuments({ page, readme, peers, results }) {
     nameOf: ({ name }) => name,
   })
   const comparison = comparisonOf(workloads)
-  const ceilings = ceilingsOf(figures)
+  const isCurve = ({ part }) => part.curve !== undefined
+  const growth = growthOf(figures.filter(isCurve))
+  const ceilings = ceilingsOf(figures.filter((figure) => !isCurve(figure)))
   return [
-    [PAGE, filled(PAGE, page, { peers: comparison.text, ceilings: ceilings.text })],
+    [PAGE, filled(PAGE, page, { peers: comparison.text, growth: growth.text, ceilings: ceilings.text })],
     [README, filled(README, readme, { peers: shortComparison(workloads) })],
     ...comparison.plots,
+    ...growth.plots,
     ...ceilings.plots,
   ]
 }
@@ -159,6 +162,30 @@ function notes(contenders) {
   const byNote = new Map()
   for (const { name, note } of contenders) byNote.set(note, [...(byNote.get(note) ?? []), name])
   return [...byNote].map(([note, names]) => `- ${names.join('; ')}: ${note}.`).join('\n')
+}
+
+/** The curves of a growing store: each at all sizes, and how many times the first value the last one is. */
+function growthOf(recorded) {
+  if (recorded.length === 0) return { text: NO_RUN, plots: [] }
+  const curves = recorded.map(({ part }) => part)
+  const { sizes } = curves[0]
+  const rows = curves.map(({ name, curve, target, met }) => [
+    name,
+    ...curve.map(number),
+    `${number(target.below)}${met ? '' : ', **missed**'}`,
+  ])
+  const columns = ['ms', ...sizes.map((size) => `${number(size)} records`), 'bound']
+  const bars = curves.map(({ name, curve, target }) => {
+    const times = rounded(curve.at(-1) / curve[0])
+    return { name, role: 'ours', value: times, label: String(times), target: target.below / curve[0] }
+  })
+  const title = `${number(sizes.at(-1))} records against ${number(sizes[0])}`
+  const subtitle = 'times as long; the line is the bound'
+  const head = recordedText(recorded, { textOf: (run) => `${machineOf(run)}.`, nameOf: ({ name }) => name })
+  return {
+    text: [head, `![${title}](performance/growth.svg)`, table(columns, rows)].join('\n\n'),
+    plots: [[`${PLOTS}/growth.svg`, barChart({ title, subtitle, bars })]],
+  }
 }
 
 function ceilingsOf(recorded) {

@@ -11,6 +11,9 @@ old
 
 by hand
 
+<!-- made from runs: growth -->
+<!-- end: growth -->
+
 <!-- made from runs: ceilings -->
 <!-- end: ceilings -->
 `
@@ -80,6 +83,26 @@ const ceilingsRun = {
   ],
 }
 
+const growthRun = {
+  ...machine,
+  generator: 'wrk',
+  quick: false,
+  scenarios: [
+    {
+      scenario: 'growth',
+      name: 'a proof',
+      value: 12,
+      unit: 'ms',
+      ceiling: null,
+      ratio: null,
+      target: { below: 8 },
+      met: false,
+      sizes: [100_000, 1_000_000],
+      curve: [4, 12],
+    },
+  ],
+}
+
 const documents = (texts: { page?: string; peers?: string; results?: string }) =>
   new Map(performanceDocuments({ page, readme, peers: '', results: '', ...texts }))
 
@@ -106,6 +129,16 @@ describe('the page on performance', () => {
     expect(text).toContain('\n- **start**: 700 ms; target: below 2,000, met.\n')
     expect(text).toContain('\nby hand\n')
     expect(text).not.toContain('old')
+  })
+
+  it('shows the curves of a growing store in a table and a chart, not among the ceilings', () => {
+    const made = documents({ results: JSON.stringify(growthRun) })
+    const text = made.get('docs/PERFORMANCE.md') ?? ''
+    expect(text).toMatch(/^\| ms +\| 100,000 records +\| 1,000,000 records +\| bound +\|$/m)
+    expect(text).toMatch(/^\| a proof +\| 4 +\| 12 +\| 8, \*\*missed\*\* +\|$/m)
+    expect(text).toContain('![1,000,000 records against 100,000](performance/growth.svg)')
+    expect(made.get('docs/performance/growth.svg')).toContain('>3</text>')
+    expect(text).not.toContain('- **a proof**')
   })
 
   it('shows how many times as fast it is in the README, the same promise first', () => {
