@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
+import { constants, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -100,11 +100,23 @@ const storeFile = /^\d+\s+\w+\(\d+<[^>]*(data\.mdb|\/log\/\d+\.log)>/
 const logFile = /^\d+\s+\w+\(\d+<([^>]*\/log\/\d+\.log)>/
 const synced = /^\d+\s+fdatasync\(.* = 0$/s
 
-/** The line at which the segment with `marker` was on disk: its file was synced after it was written. */
+/** Whether the descriptor of a call is opened so that a write returns when it is on disk (open(2), O_DSYNC). */
+function isSynchronous({ text }: SystemCall): boolean {
+  const [, fd = ''] = /^\d+\s+\w+\((\d+)</.exec(text) ?? []
+  const [, flags = '0'] =
+    /^flags:\s+(\d+)$/m.exec(readFileSync(`/proc/${server.process.pid}/fdinfo/${fd}`, 'utf8')) ?? []
+  return (Number.parseInt(flags, 8) & constants.O_DSYNC) !== 0
+}
+
+/**
+ * The line at which the segment with `marker` was on disk: it was written synchronously, or its file was synced
+ * after it was written.
+ */
 function durableAt(calls: readonly SystemCall[], marker: string): number {
   const onLog = calls.filter(({ text }) => logFile.test(text))
   const segment = onLog.find(({ text }) => text.includes(marker) && !text.includes('fdatasync'))
   if (segment === undefined) throw new Error(`Expected ${marker} to be written`)
+  if (isSynchronous(segment)) return segment.ended
   // The other shard syncs another file.
   const file = logFile.exec(segment.text)?.[1]
   const sync = onLog.find(

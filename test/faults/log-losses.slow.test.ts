@@ -143,6 +143,10 @@ const plants: [what: string, ...plants: Plant[]][] = [
     },
   ],
   [
+    'a direct write that is not synced',
+    { file: 'workers/store/log/direct-writes.js', from: ' | constants.O_DSYNC', to: '' },
+  ],
+  [
     'a sync that counts for segments that were written after it began',
     { file: 'workers/store/log/file-log.js', from: 'Math.max(this.#durable, upTo)', to: 'this.#end.number' },
   ],

@@ -394,5 +394,6 @@ export class Shard {
       notices: [...noticesOf(group, this.#state.store), ...failed],
       appended: !group.empty,
     })
+    if (this.unsyncedCount === 0) this.releaseDurable()
   }
 }

@@ -15,9 +15,11 @@ const ROW_BYTES = 2 * PAGE_BYTES
 /** Bytes of a record without its body: header, signature, index entries and its idempotent answer. */
 const RECORD_BYTES = 1_024
 
-/** With so many free bytes beyond those of a commit, nothing fills the disk until the next look. */
+/** With fewer free bytes beyond those of a commit, space is added in advance. */
 const AMPLE_BYTES = 1_073_741_824
-const LOOK_MS = 10
+/** The next look is before all others could fill the disk by writing so many bytes a millisecond. */
+const FILLED_BYTES_A_MS = 8_388_608
+const LOOK_MS_MAX = 1_000
 
 const zeros = Buffer.alloc(SPACE_BYTES)
 
@@ -78,9 +80,10 @@ export class Preallocation {
     const nowMs = performance.now()
     if (nowMs < this.#isAmpleUntilMs) return true
     const { bavail, bsize } = statfsSync(this.#path)
-    const isAmple = bavail * bsize - bytes >= this.#ampleBytes
-    if (isAmple) this.#isAmpleUntilMs = nowMs + LOOK_MS
-    return isAmple
+    const free = bavail * bsize - bytes
+    if (free < this.#ampleBytes) return false
+    this.#isAmpleUntilMs = nowMs + Math.min(LOOK_MS_MAX, free / FILLED_BYTES_A_MS)
+    return true
   }
 
   close(): void {

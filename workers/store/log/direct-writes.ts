@@ -8,13 +8,14 @@ const MEMORY_BYTES = 1_048_576
 const WASM_PAGE_BYTES = 65_536
 
 /**
- * Opens a file for writes past the page cache (open(2), O_DIRECT).
+ * Opens a file for writes past the page cache that are on disk when they return (open(2), O_DIRECT and
+ * O_DSYNC): one call in place of a write and a sync.
  * @returns undefined if the file system or the operating system does not support it
  */
 export function openDirect(path: string): number | undefined {
   if (!('O_DIRECT' in constants)) return undefined
   try {
-    return openSync(path, constants.O_RDWR | constants.O_DIRECT)
+    return openSync(path, constants.O_RDWR | constants.O_DIRECT | constants.O_DSYNC)
   } catch (error) {
     if (isUnaligned(error)) return undefined
     throw error
@@ -48,8 +49,12 @@ export class DirectWrites {
     return possible && this.#pace.shouldWait() ? alignedMemory() : undefined
   }
 
-  /** Writes bytes in aligned memory. @throws Error if it is unknown how much of them was written */
-  write(file: DirectFile, bytes: Buffer, offset: number): void {
+  /**
+   * Writes bytes in aligned memory.
+   * @returns whether they are on disk; otherwise they are after the next sync of the file
+   * @throws Error if it is unknown how much of them was written
+   */
+  write(file: DirectFile, bytes: Buffer, offset: number): boolean {
     const sinceMs = steadyClock()
     let at = 0
     try {
@@ -62,6 +67,7 @@ export class DirectWrites {
       writeThroughCache(file, bytes.subarray(at), offset + at)
     }
     this.#pace.recordSync(steadyClock() - sinceMs)
+    return file.direct !== undefined
   }
 }
 

@@ -71,8 +71,8 @@ interface LogFile extends DirectFile {
 }
 
 /**
- * The log of one shard: segments in files of a fixed length. An appended segment is on disk after the next
- * sync. A file is reused from its beginning once all its segments are in LMDB. The last segment in a file
+ * The log of one shard: segments in files of a fixed length. An appended segment is on disk immediately if it
+ * was written directly, else after the next sync. A file is reused from its beginning once all its segments are in LMDB. The last segment in a file
  * names the next file. Each segment contains the hash of the previous one, which distinguishes it from
  * leftovers of an earlier use (docs/adr/0041-one-log.md).
  */
@@ -287,9 +287,11 @@ export class FileLog implements SegmentLog<LogPosition> {
     // Before the write, because a failed write may leave a part of the segment.
     file.dirtyFrom = Math.min(file.dirtyFrom, offset)
     file.dirtyTo = Math.max(file.dirtyTo, offset + bytes.length)
+    let isOnDisk = false
     if (memory === undefined) writeThroughCache(file, bytes, offset)
-    else this.#direct.write(file, bytes, offset)
+    else isOnDisk = this.#direct.write(file, bytes, offset)
     this.#end = { ...place, file: file.no, offset: offset + bytes.length }
+    if (isOnDisk) this.#durable = this.#end.number
   }
 
   /**

@@ -22,7 +22,7 @@ export interface SegmentLog<Position extends SegmentId> {
   read(): Iterable<LogSegment>
   /** Reserves space for a segment with so many bytes of content. @returns false if the disk is full */
   reserve(contentBytes: number): boolean
-  /** Appends a segment, which is durable after the next sync. */
+  /** Appends a segment, which is durable when `durable` says so, and after the next sync. */
   append(content: SegmentContent): void
   /** Blocks until all segments are durable. If another thread writes the log, this waits in shared memory. */
   syncNow(): void

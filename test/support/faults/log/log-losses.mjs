@@ -16,6 +16,7 @@ import {
   leave,
   PowerCut,
   step,
+  supportDirectWrites,
   syncsUnderWay,
   unsynced,
 } from './lossy-disk.mjs'
@@ -64,6 +65,8 @@ const draws = {
   signing: balancedPick(random, ['record', 'group']),
   /** How often LMDB is flushed. */
   flushes: balancedPick(random, [0, 0.5]),
+  /** Whether segments can be written directly, so that none of them waits for a sync. */
+  direct: balancedPick(random, [true, false]),
 }
 
 /** The requests and acknowledged answers of the clients of one data directory, and the kind of their load. */
@@ -341,6 +344,7 @@ function fault(text) {
 /** Runs the rounds of one data directory, from its creation. */
 function live(lossesMax) {
   const clients = new Clients()
+  supportDirectWrites(draws.direct())
   // Often early, while torn segments of the previous loss are still after the end of the log.
   const stepsMax = balancedPick(random, [6, 40, STEPS_MAX, 5 * STEPS_MAX])
   let path = join(home, String(directories++))

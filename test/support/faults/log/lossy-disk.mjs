@@ -21,14 +21,22 @@ const real = { ...fs }
 let files = new Map()
 /** @type {Map<number, string>} paths by open descriptor */
 let open = new Map()
+/** @type {Set<number>} descriptors whose writes are synced */
+let synchronous = new Set()
 /** @type {(() => void)[]} */
 let syncs = []
 let callsLeft = Infinity
+let isDirectRefused = false
 
 /** Counts a step at which the power may be cut. */
 export function step() {
   callsLeft -= 1
   if (callsLeft < 0) throw new PowerCut('The power is cut')
+}
+
+/** Whether the file system supports direct writes; otherwise all segments go through the cache. */
+export function supportDirectWrites(isSupported) {
+  isDirectRefused = !isSupported
 }
 
 /** Cuts the power after so many steps. */
@@ -74,6 +82,7 @@ export function leave(to, random) {
   for (const [path, bytes] of left) real.writeFileSync(path, bytes)
   // The writes have opened files, too.
   open = new Map()
+  synchronous = new Set()
   files = new Map()
 }
 
@@ -96,6 +105,10 @@ function afterLoss({ synced, pending }, random) {
   return content
 }
 
+function unsupported() {
+  return Object.assign(new Error('Not supported'), { code: 'EINVAL', syscall: 'open' })
+}
+
 function fileOf(fd) {
   return files.get(open.get(fd) ?? '')
 }
@@ -109,8 +122,13 @@ function persist(file, writes) {
 }
 
 fs.openSync = (path, ...more) => {
+  const [flags] = more
+  const { O_DIRECT, O_DSYNC } = real.constants
+  const has = (flag) => typeof flags === 'number' && (flags & flag) !== 0
+  if (isDirectRefused && has(O_DIRECT)) throw unsupported()
   const fd = real.openSync(path, ...more)
   open.set(fd, path)
+  if (has(O_DSYNC)) synchronous.add(fd)
   if (!LOG_FILE.test(path) || files.has(path)) return fd
   const file = { synced: Buffer.alloc(0), pending: [] }
   files.set(path, file)
@@ -120,6 +138,7 @@ fs.openSync = (path, ...more) => {
 }
 fs.closeSync = (fd) => {
   open.delete(fd)
+  synchronous.delete(fd)
   real.closeSync(fd)
 }
 fs.writeSync = (fd, ...write) => {
@@ -127,7 +146,12 @@ fs.writeSync = (fd, ...write) => {
   const file = fileOf(fd)
   if (file !== undefined) {
     step()
-    file.pending.push({ at, bytes: Buffer.from(bytes.subarray(offset, offset + length)) })
+    const written = { at, bytes: Buffer.from(bytes.subarray(offset, offset + length)) }
+    file.pending.push(written)
+    if (synchronous.has(fd)) {
+      step()
+      persist(file, [written])
+    }
   }
   return real.writeSync(fd, ...write)
 }
