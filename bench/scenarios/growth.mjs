@@ -12,7 +12,7 @@ const CONNECTIONS = 4
 const PREFIX = 'grown'
 const AGENT = `${PREFIX}-0000`
 const FIRST_RECORDS = 100_000
-/** Records that follow at once before a server is killed. */
+/** Records that are written just before a server is killed. */
 const UNFINISHED = 50_000
 const MANY_AGENTS = 10_000
 /** Calls of which the median is taken, except for the first after a start. */

@@ -4,7 +4,7 @@ import { assert } from '../base/assert.js'
 import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits/limits.js'
 import { listOf, members, oneOf, optional, isText, type Check } from '../base/shape.js'
-import { operators, type Condition } from '../strand/condition.js'
+import { policyOperators, type PolicyCondition } from '../strand/condition.js'
 import {
   grantFor,
   resolveGrant,
@@ -87,7 +87,9 @@ const isAnything: Check<unknown> = (_value): _value is unknown => true
 const isGrantParts: Check<GrantParts> = members<GrantParts>({
   policies: listOf(
     members<GrantParts['policies'][number]>({
-      conditions: listOf(members<Condition>({ field: isText, op: oneOf(...operators), value: isAnything })),
+      conditions: listOf(
+        members<PolicyCondition>({ field: isText, op: oneOf(...policyOperators), value: isAnything }),
+      ),
       types: optional(listOf(isText)),
     }),
   ),

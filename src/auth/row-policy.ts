@@ -1,6 +1,6 @@
 import { conditionLimits } from '../base/limits/conditions.js'
 import type { Fault } from '../base/errors.js'
-import { type Condition, type Effort, matchesAny, valueFault } from '../strand/condition.js'
+import { type PolicyCondition, type Effort, matchesAny, valueFault } from '../strand/condition.js'
 import { fieldOf, fieldPathDetail, fieldSteps } from '../strand/field-path.js'
 import { isGranted } from '../strand/record-type.js'
 import type { TokenClaims } from './jwt.js'
@@ -16,7 +16,7 @@ export type PolicyAction = (typeof policyActions)[number]
  */
 export interface Policy {
   actions: PolicyAction[]
-  conditions: Condition[]
+  conditions: PolicyCondition[]
   /** Record types, as in queries; if absent, all types except reserved ones (src/strand/record-type.ts). */
   types?: string[]
 }
@@ -112,8 +112,8 @@ export function allows(
 
 type Values = GrantParts['values']
 
-function resolveAll(conditions: readonly Condition[], values: Values): Condition[] | undefined {
-  const resolved: Condition[] = []
+function resolveAll(conditions: readonly PolicyCondition[], values: Values): PolicyCondition[] | undefined {
+  const resolved: PolicyCondition[] = []
   for (const condition of conditions) {
     const value = resolveValue(condition, values)
     if (value === undefined) return undefined
@@ -122,7 +122,7 @@ function resolveAll(conditions: readonly Condition[], values: Values): Condition
   return resolved
 }
 
-function resolveValue({ op, value }: Condition, values: Values): unknown {
+function resolveValue({ op, value }: PolicyCondition, values: Values): unknown {
   if (op === 'exists') return value !== false
   if (op !== 'in' || !Array.isArray(value)) return resolveOne(value, values)
   return value.map((item) => resolveOne(item, values)).filter((item) => item !== undefined)
@@ -220,7 +220,7 @@ function listFault(items: readonly unknown[]): string | undefined {
   return new Set(named).size < named.length ? 'Expected each placeholder once in a list' : undefined
 }
 
-function conditionFaults({ field, op, value }: Condition, pointer: string): Fault[] {
+function conditionFaults({ field, op, value }: PolicyCondition, pointer: string): Fault[] {
   const faults: Fault[] = []
   if (!field.startsWith('/') && !leadsToField(field)) faults.push(fault(`${pointer}/field`, fieldPathDetail))
   if (!isPlaceholder(value)) {
@@ -238,7 +238,7 @@ const placeholderDetail =
   'Expected a value that begins with $jwt. to be $jwt.sub, $jwt.email, $jwt.verified_email, $jwt.app_metadata.<key> or $jwt.user_metadata.<key>'
 
 /** Why the placeholders in a value cannot be resolved. */
-function literalFault(op: Condition['op'], value: unknown): string | undefined {
+function literalFault(op: PolicyCondition['op'], value: unknown): string | undefined {
   if (op === 'in' && Array.isArray(value)) {
     const wrong = value.some((item) =>
       isPlaceholder(item) ? !isWholePlaceholder(item) : hasPlaceholder(item),
@@ -287,7 +287,7 @@ export function policyWarnings(policies: readonly Policy[]): string[] {
   ])
 }
 
-function isAbsence({ op, value }: Condition): boolean {
+function isAbsence({ op, value }: PolicyCondition): boolean {
   return op === 'exists' && value === false
 }
 

@@ -12,12 +12,13 @@ const LIMIT_DEFAULT = '20'
 const USAGE = `Usage: strandfast query NAME [--where CONDITION]… [--type TYPE]… [--from TIME] [--to TIME] [--limit N] [--oldest]
 Prints the newest records of an agent or a collection: ${LIMIT_DEFAULT}, or --limit. With --oldest, the oldest.
 CONDITION compares a field of the body; a record must meet all conditions: 'celsius>20', 'sensor=roof', 'place.floor<=3',
-'state!=new', 'state in ["new","open"]', 'note' (exists), '!note' (does not exist). A value is read as JSON if it is JSON, otherwise as
-text. A field that begins with / is a JSON Pointer: '/labels/app.kubernetes.io~1name=web'.
+'state!=new', 'state in ["new","open"]', 'note contains late', 'note starts_with Re:', 'note' (exists), '!note' (does not exist).
+A value is read as JSON if it is JSON, otherwise as text. Before an operator, 'ci' ignores case: 'city ci = paris', 'note ci contains
+late'. A field that begins with / is a JSON Pointer: '/labels/app.kubernetes.io~1name=web'.
 TIME is ISO 8601 or Unix milliseconds. TYPE may end in *.
 ${FORMAT_USAGE}${SERVERS_USAGE}`
 
-const CONDITION_OPERATORS = '=, !=, <, <=, >, >=, in'
+const CONDITION_OPERATORS = '=, !=, <, <=, >, >=, in, contains, starts_with'
 
 /** Maximum number of records of one page; a query fetches as many pages as it needs. */
 const PAGE_RECORDS_MAX = 1_000
@@ -126,25 +127,30 @@ const operators = [
 ] as const
 
 /**
- * Reads a condition such as `celsius>20`, `sensor=roof`, `state in ["new","open"]`, `note` (exists) or
- * `!note` (does not exist). A value is read as JSON if it is JSON, otherwise as text. A text must not begin
- * with an operator: `==5` and `=~x` are operators of other languages, which would be compared as texts here.
+ * Reads a condition such as `celsius>20`, `sensor=roof`, `state in ["new","open"]`, `note contains late`,
+ * `note ci starts_with re:`, `note` (exists) or `!note` (does not exist). A value is read as JSON if it is
+ * JSON, otherwise as text. A text must not begin with an operator: `==5` and `=~x` are operators of other
+ * languages, which would be compared as texts here.
  * @returns undefined if the text is not a condition
  */
 export function parseCondition(text: string): WhereCondition | undefined {
-  const membership = /^([^\s=<>!]+) in (\[.*\])$/s.exec(text)
-  if (membership !== null)
-    return { field: membership[1] ?? '', op: 'in', value: valueOf(membership[2] ?? '') }
+  const [, word = '', ci, op, operand = ''] =
+    /^([^\s=<>!]+)( ci)? (in|contains|starts_with) (.+)$/s.exec(text) ?? []
+  if (op === 'contains' || op === 'starts_with' || (op === 'in' && /^\[.*\]$/s.test(operand))) {
+    const read = valueOf(operand)
+    const value = op === 'starts_with' && typeof read !== 'string' ? operand : read
+    return { field: word, op, value, ...(ci !== undefined && { ci: true }) }
+  }
   const [found] = operators
     .map(([sign, op]) => ({ sign, op, at: text.indexOf(sign) }))
     .filter(({ at }) => at > 0)
     // The first operator in the text; of two at the same position, the longer one.
     .sort((a, b) => a.at - b.at || b.sign.length - a.sign.length)
   if (found !== undefined) {
-    const field = text.slice(0, found.at).trim()
+    const [, field = '', ci] = /^(.*?)(\s+ci)?\s*$/s.exec(text.slice(0, found.at)) ?? []
     const value = text.slice(found.at + found.sign.length).trim()
-    if (!/^[^\s=<>!]*[^\s=<>!~]$/.test(field) || /^[=<>!~]/.test(value)) return undefined
-    return { field, op: found.op, value: valueOf(value) }
+    if (!/^[^\s=<>!]*[^\s=<>!~]$/.test(field.trim()) || /^[=<>!~]/.test(value)) return undefined
+    return { field: field.trim(), op: found.op, value: valueOf(value), ...(ci !== undefined && { ci: true }) }
   }
   const existence = /^(!?)([^\s=<>!]+)$/.exec(text)
   return existence === null

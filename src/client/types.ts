@@ -242,8 +242,11 @@ type Below<Prefix extends string> = AnyCondition & { field: `${Prefix}${string}`
 type Comparison<Field extends string, V> =
   | {
       field: Field
-      op: Exclude<AnyCondition['op'], 'in' | 'exists'>
+      op: Exclude<AnyCondition['op'], 'in' | 'exists' | 'contains' | 'starts_with'>
       value: Exclude<V, undefined>
+      ci?: boolean
     }
-  | { field: Field; op: 'in'; value: readonly Exclude<V, undefined>[] }
+  | { field: Field; op: 'in'; value: readonly Exclude<V, undefined>[]; ci?: boolean }
+  | { field: Field; op: 'contains'; value: V extends readonly (infer I)[] ? I : V & string; ci?: boolean }
+  | { field: Field; op: 'starts_with'; value: V & string; ci?: boolean }
   | { field: Field; op: 'exists'; value: boolean }

@@ -1,29 +1,62 @@
 import { assert } from '../base/assert.js'
 import { asBuffer } from '../base/bytes.js'
+import { conditionLimits } from '../base/limits/conditions.js'
 import { storedSteps } from './field-path.js'
 import { canonicalJson } from './json.js'
 import { Fields } from './json-fields.js'
 import type { Span } from './json-scanner.js'
+import { folded } from './text-match.js'
 
-/** The operators of conditions in `where` and in row policies. */
-export const operators = ['eq', 'ne', 'in', 'lt', 'lte', 'gt', 'gte', 'exists'] as const
+/** The operators of conditions in row policies. */
+export const policyOperators = ['eq', 'ne', 'in', 'lt', 'lte', 'gt', 'gte', 'exists'] as const
+
+/** The operators of conditions in `where`. */
+export const operators = [...policyOperators, 'contains', 'starts_with'] as const
 
 export type Operator = (typeof operators)[number]
 
-/** One comparison: a path to a field of a body (src/strand/field-path.ts), an operator and a literal. */
-export interface Condition {
+/** A comparison in a row policy: a path to a field of a body (src/strand/field-path.ts), an operator and a literal. */
+export interface PolicyCondition {
   field: string
-  op: Operator
+  op: (typeof policyOperators)[number]
   value: unknown
 }
 
+/** A comparison in a `where`. */
+export interface Condition extends Omit<PolicyCondition, 'op'> {
+  op: Operator
+  /** Whether upper and lower case are the same; only with text. */
+  ci?: boolean
+}
+
+/** The operators that can ignore case. */
+const foldingOperators: readonly Operator[] = ['eq', 'ne', 'in', 'contains', 'starts_with']
+
 /** Why an operator and a value have no meaning together; undefined if they have one. */
-export function valueFault({ op, value }: Pick<Condition, 'op' | 'value'>): string | undefined {
+export function valueFault({ op, value, ci }: Omit<Condition, 'field'>): string | undefined {
+  if (ci === true) {
+    if (!foldingOperators.includes(op)) return `Expected ci only with ${foldingOperators.join(', ')}`
+    if (![value].flat().every(isText)) return 'Expected text with ci'
+  }
+  if (op === 'contains' || op === 'starts_with') return partFault(op, value)
   if (op === 'eq' || op === 'ne') return undefined
   if (op === 'exists') return typeof value === 'boolean' ? undefined : 'Expected true or false with exists'
   if (op === 'in') return Array.isArray(value) ? undefined : 'Expected a list with in'
   const hasOrder = typeof value === 'number' || typeof value === 'string'
   return hasOrder ? undefined : `Expected a number or a string with ${op}`
+}
+
+function partFault(op: Operator, value: unknown): string | undefined {
+  const { whereTextMax } = conditionLimits
+  if (isText(value))
+    return value.length > whereTextMax ? `Expected at most ${whereTextMax} characters with ${op}` : undefined
+  if (op === 'starts_with') return 'Expected text with starts_with'
+  const isScalar = value === null || typeof value === 'number' || typeof value === 'boolean'
+  return isScalar ? undefined : 'Expected text, a number, true, false or null with contains'
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string'
 }
 
 /** The cost of comparing: bytes of bodies that were searched plus bytes that were compared. */
@@ -94,6 +127,8 @@ interface LocatedBody {
   spans: readonly (Span | undefined)[]
   /** Decoded strings, by the index of their field. */
   strings: Map<number, string>
+  /** The same without case. */
+  folded: Map<number, string>
   effort: Effort
 }
 
@@ -149,7 +184,7 @@ class Prepared {
   #find(body: Uint8Array, effort: Effort): LocatedBody {
     const buffer = asBuffer(body)
     effort.bytes += buffer.length
-    return { body: buffer, spans: this.#fields.find(buffer), strings: new Map(), effort }
+    return { body: buffer, spans: this.#fields.find(buffer), strings: new Map(), folded: new Map(), effort }
   }
 }
 
@@ -200,8 +235,13 @@ interface Preparing {
   literals: Literals
 }
 
-function prepareCondition({ op, value }: Condition, preparing: Preparing): PreparedCondition {
+function prepareCondition(condition: Condition, preparing: Preparing): PreparedCondition {
+  const { op, value, ci } = condition
   const { field } = preparing
+  if (op === 'contains' || op === 'starts_with' || ci === true) {
+    const holds = textComparisonOf(condition, field)
+    return { field, holds: (found, span) => span !== undefined && holds(found, span) }
+  }
   if (op === 'exists') return { field, holds: (_found, span) => (span !== undefined) === (value !== false) }
   const holds = comparisonOf(op, value, preparing)
   return { field, holds: (found, span) => span !== undefined && holds(found, span) }
@@ -211,7 +251,7 @@ type Compare = (found: LocatedBody, span: Span) => boolean
 
 /** Operators only compare values of one JSON type: 1 is neither less than, greater than nor equal to "2". */
 function comparisonOf(
-  op: Exclude<Operator, 'exists'>,
+  op: Exclude<Operator, 'exists' | 'contains' | 'starts_with'>,
   value: unknown,
   { field, literals }: Preparing,
 ): Compare {
@@ -233,6 +273,46 @@ function comparisonOf(
     found.effort.bytes += Math.min(string.length, value.length)
     return inOrder(string, op, value)
   }
+}
+
+/** How much more a byte costs to fold than to read. */
+const FOLD_COST = 8
+
+/** Comparisons of texts by their parts or without case. `contains` also finds an item of a list. */
+function textComparisonOf({ op, value, ci = false }: Condition, field: number): Compare {
+  const fold = ci ? folded : (text: string) => text
+  const isWanted = textTest(op, value, fold)
+  const wanted = isText(value) ? fold(value) : value
+  return (found, { from, to }) => {
+    const kind = kindAt(found.body, from)
+    if (kind === 'string') return isWanted(textAt(found, { from, to }, { field, ci }))
+    if (kind !== 'array' || op !== 'contains') return false
+    found.effort.bytes += (to - from) * (ci ? FOLD_COST : 1)
+    const items: unknown = JSON.parse(found.body.toString('utf8', from, to))
+    return Array.isArray(items) && items.some((item) => (isText(item) ? fold(item) : item) === wanted)
+  }
+}
+
+function textTest(op: Operator, value: unknown, fold: (text: string) => string): (text: string) => boolean {
+  if (op === 'in') {
+    const among = new Set(Array.isArray(value) ? value.filter(isText).map(fold) : [])
+    return (text) => among.has(text)
+  }
+  if (!isText(value)) return () => false
+  const wanted = fold(value)
+  if (op === 'contains') return (text) => text.includes(wanted)
+  if (op === 'starts_with') return (text) => text.startsWith(wanted)
+  return (text) => (text === wanted) === (op === 'eq')
+}
+
+function textAt(found: LocatedBody, span: Span, { field, ci }: { field: number; ci: boolean }): string {
+  const text = stringAt(found, span, field)
+  found.effort.bytes += text.length
+  if (!ci) return text
+  return getOrCreate(found.folded, field, () => {
+    found.effort.bytes += text.length * FOLD_COST
+    return folded(text)
+  })
 }
 
 /** Equal values have equal canonical texts. */

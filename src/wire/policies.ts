@@ -4,7 +4,7 @@ import { queriedTypePattern } from '../strand/record-type.js'
 import { documented } from './documented.js'
 import { second } from './example-values.js'
 import { Hash, Seq, AgentAddress } from './primitives.js'
-import { ConditionBody } from './query.js'
+import { PolicyCondition } from './query.js'
 
 const RowPolicy = Type.Object(
   {
@@ -13,7 +13,7 @@ const RowPolicy = Type.Object(
       maxItems: 4,
       description: 'The allowed actions; delete includes restore, but not erase',
     }),
-    conditions: Type.Array(ConditionBody, {
+    conditions: Type.Array(PolicyCondition, {
       maxItems: limits.whereConditionsMax,
       description:
         'All must hold for the record. A value can be a claim of the token: $jwt.sub, $jwt.email, $jwt.verified_email, ' +

@@ -1,6 +1,6 @@
 import { Type, type Static } from 'typebox'
 import { limits } from '../base/limits/limits.js'
-import { operators } from '../strand/condition.js'
+import { operators, policyOperators } from '../strand/condition.js'
 import { queriedTypePattern, queriedTypesMax } from '../strand/record-type.js'
 import { documented, documentedParts } from './documented.js'
 import { headExample, recordExample, second } from './example-values.js'
@@ -8,21 +8,37 @@ import { ChainHead } from './agents.js'
 import { Cursor, Moment, NextCursor, PageLimit } from './primitives.js'
 import { RecordView } from './records.js'
 
-/** One condition of a `where` or of a row policy. */
-export const ConditionBody = Type.Object(
+const comparison = {
+  field: Type.String({
+    minLength: 1,
+    maxLength: 256,
+    description:
+      'Path into the body: names with dots between them, or a JSON Pointer that begins with / (RFC 6901)',
+  }),
+  value: Type.Unknown({
+    description:
+      `With \`in\`, a list of at most ${limits.whereItemsMax} items; with \`exists\`, true or false; ` +
+      'with `lt`, `lte`, `gt` and `gte`, a number or a string; with `starts_with`, text, and with `contains`, a part ' +
+      `of a text of at most ${limits.whereTextMax} characters, or an item of a list; with \`eq\` and \`ne\`, anything`,
+  }),
+}
+
+/** One condition of a row policy. */
+export const PolicyCondition = Type.Object(
+  { ...comparison, op: Type.Enum([...policyOperators]) },
+  { additionalProperties: false },
+)
+
+/** One condition of a `where`. */
+const Condition = Type.Object(
   {
-    field: Type.String({
-      minLength: 1,
-      maxLength: 256,
-      description:
-        'Path into the body: names with dots between them, or a JSON Pointer that begins with / (RFC 6901)',
-    }),
+    ...comparison,
     op: Type.Enum([...operators]),
-    value: Type.Unknown({
-      description:
-        `With \`in\`, a list of at most ${limits.whereItemsMax} items; with \`exists\`, true or false; ` +
-        'with `lt`, `lte`, `gt` and `gte`, a number or a string; with `eq` and `ne`, anything',
-    }),
+    ci: Type.Optional(
+      Type.Boolean({
+        description: 'Whether upper and lower case are the same (Unicode simple case folding)',
+      }),
+    ),
   },
   { additionalProperties: false },
 )
@@ -32,7 +48,7 @@ const selection = {
   cursor: Type.Optional(Cursor),
   order: Type.Optional(Type.Enum(['asc', 'desc'], { description: 'Oldest or newest first' })),
   where: Type.Optional(
-    Type.Array(ConditionBody, { maxItems: limits.whereConditionsMax, description: 'All must hold' }),
+    Type.Array(Condition, { maxItems: limits.whereConditionsMax, description: 'All must hold' }),
   ),
   types: Type.Optional(
     Type.Array(Type.String({ pattern: `^${queriedTypePattern}$` }), {
@@ -105,7 +121,8 @@ export type QueryResult = Static<typeof QueryResult>
 export const QueryAnswer = Type.Union([QueryResult, ChainHead])
 
 documentedParts({
-  Condition: ConditionBody,
+  Condition,
+  PolicyCondition,
   LatestQuery,
   TimeRangeQuery,
   HashQuery,

@@ -147,7 +147,7 @@ describe('records, against a running server', () => {
     // @ts-expect-error No such operator.
     const where: WhereCondition[] = [{ field: 'n', op: 'like', value: 1 }]
     await expect(client.collection('dated').query({ type: 'latest', where })).rejects.toMatchObject({
-      message: 'Expected one of eq, ne, in, lt, lte, gt, gte, exists at /where/0/op',
+      message: 'Expected one of eq, ne, in, lt, lte, gt, gte, exists, contains, starts_with at /where/0/op',
     })
   })
 

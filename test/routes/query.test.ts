@@ -207,6 +207,47 @@ describe('an operator and a value that have no meaning together', () => {
   })
 })
 
+describe('where on parts of texts', () => {
+  const found = (...where: object[]) => numbers({ type: 'time_range', where })
+
+  it('finds parts, beginnings and items of lists, with and without case', async () => {
+    expect(await found({ field: 'place.room', op: 'contains', value: '4' })).toEqual([4, 9, 14, 19, 24, 29])
+    expect(await found({ field: 'text', op: 'starts_with', value: '2' })).toHaveLength(11)
+    expect(await found({ field: '/tags', op: 'contains', value: 7 })).toEqual([7])
+    expect(await found({ field: '/tags', op: 'contains', value: 'X' })).toEqual([])
+    const upper = { field: '/tags', op: 'contains', value: 'X', ci: true }
+    expect(await found(upper, { field: 'place.room', op: 'in', value: ['R3'], ci: true })).toHaveLength(6)
+  })
+
+  it('warns of a number that is searched for in texts', async () => {
+    const answer = await query({ type: 'latest', where: [{ field: 'text', op: 'contains', value: 2 }] })
+    expect(answer.body.records).toEqual([])
+    expect(answer.body.warnings).toEqual([expect.stringContaining('/where/0 compares text with a number')])
+  })
+
+  it.each([
+    { op: 'contains', value: 'x'.repeat(251) },
+    { op: 'contains', value: {} },
+    { op: 'starts_with', value: 1 },
+    { op: 'gt', value: 'a', ci: true },
+    { op: 'eq', value: 1, ci: true },
+  ])('is refused without a meaning: %o', async (compared) => {
+    const refused = await query({ type: 'latest', where: [{ field: 'text', ...compared }] })
+    expect([refused.status, refused.body.errors[0].pointer]).toEqual([400, '/where/0/value'])
+  })
+
+  it.each([
+    { op: 'contains', value: 'x' },
+    { op: 'starts_with', value: 'x' },
+    { op: 'eq', value: 'x', ci: true },
+    { op: 'eq', value: 'x', ci: false },
+  ])('is refused in policies: %o', async (compared) => {
+    const policies = [{ actions: ['read'], conditions: [{ field: 'text', ...compared }] }]
+    expect((await checkedCall(server, 'PUT /v1/agents/a/policies', { body: { policies } })).status).toBe(400)
+    expect((await checkedCall(server, 'GET /v1/agents/a/policies')).body.policies).toEqual([])
+  })
+})
+
 describe('where with in', () => {
   it('has at most 1,000 items', async () => {
     const items = (length: number) => Array.from({ length }, (_, n) => n + 29)

@@ -4,6 +4,8 @@ export const conditionLimits = {
   whereConditionsMax: 32,
   /** Items in the list of a condition with `in`. */
   whereItemsMax: 1_000,
+  /** Characters of a text that is searched for: up to 250, a search never takes longer than the text is long. */
+  whereTextMax: 250,
   /** Row policies of one agent. */
   policiesMax: 64,
   /**

@@ -57,6 +57,8 @@ export const operatorWords: Record<WhereCondition['op'], string> = {
   gt: 'is more than',
   gte: 'is at least',
   exists: 'exists',
+  contains: 'contains',
+  starts_with: 'begins with',
 }
 
 /** Conditions as text. Fields and values are quoted, so that they cannot be mistaken for other text. */

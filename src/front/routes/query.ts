@@ -139,12 +139,11 @@ function rangeQuery(queried: QueriedAgent, body: RangeBody): RecordQuery | Refus
 }
 
 function whereFault(where: readonly Condition[]): Refusal | undefined {
-  for (const [index, { field, op, value }] of where.entries()) {
+  for (const [index, { field, ...compared }] of where.entries()) {
+    const { op, value } = compared
     if (fieldSteps(field) === undefined) return faultyParameter(`/where/${index}/field`, fieldPathDetail)
     const isLong = op === 'in' && Array.isArray(value) && value.length > limits.whereItemsMax
-    const detail = isLong
-      ? `Expected at most ${limits.whereItemsMax} items with in`
-      : valueFault({ op, value })
+    const detail = isLong ? `Expected at most ${limits.whereItemsMax} items with in` : valueFault(compared)
     if (detail !== undefined) return faultyParameter(`/where/${index}/value`, detail)
   }
   return undefined

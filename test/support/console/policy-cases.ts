@@ -5,7 +5,7 @@ import {
   policyFaults,
   type PolicyAction,
 } from '../../../src/auth/row-policy.js'
-import { type Condition, operators } from '../../../src/strand/condition.js'
+import { type PolicyCondition, policyOperators } from '../../../src/strand/condition.js'
 import { fc } from '../fast-check.js'
 
 /** Rules, with a user and the requests of that user. */
@@ -99,7 +99,7 @@ const placeholders = [
 ]
 const placeholder = fc.constantFrom(...placeholders)
 
-function literalOf(op: Condition['op']): fc.Arbitrary<unknown> {
+function literalOf(op: PolicyCondition['op']): fc.Arbitrary<unknown> {
   if (op === 'exists') return fc.boolean()
   if (op === 'in') return fc.oneof(fc.array(fc.oneof(value.any, placeholder), { maxLength: 5 }), placeholder)
   if (op === 'eq' || op === 'ne') return fc.oneof(value.any, placeholder)
@@ -107,7 +107,7 @@ function literalOf(op: Condition['op']): fc.Arbitrary<unknown> {
 }
 
 const condition = fc
-  .constantFrom(...operators)
+  .constantFrom(...policyOperators)
   .chain((op) => fc.record({ field: fc.constantFrom(...fields), op: fc.constant(op), value: literalOf(op) }))
 
 const types = fc.subarray(['record', 'rec*', '*', 'sys/*', 'sys/genesis', 'other'], { minLength: 1 })

@@ -11,7 +11,7 @@ import {
   policyWarnings,
   resolvePolicies,
 } from '../../../src/auth/row-policy.js'
-import { type Condition, operators } from '../../../src/strand/condition.js'
+import { type PolicyCondition, policyOperators } from '../../../src/strand/condition.js'
 import { canonicalJson } from '../../../src/strand/json.js'
 
 const claims = {
@@ -21,14 +21,18 @@ const claims = {
   user_metadata: { name: 'Ada' },
 }
 
-const policy = (...conditions: Condition[]): Policy => ({ actions: ['read'], conditions })
-const on = (field: string, op: Condition['op'], value: unknown): Condition => ({ field, op, value })
+const policy = (...conditions: PolicyCondition[]): Policy => ({ actions: ['read'], conditions })
+const on = (field: string, op: PolicyCondition['op'], value: unknown): PolicyCondition => ({
+  field,
+  op,
+  value,
+})
 
 const recordOf = (body: unknown, type = 'record') => ({ type, body: Buffer.from(canonicalJson(body)) })
 const allowed = (resolved: ResolvedPolicy[], body: unknown) => allows(resolved, recordOf(body))
 
 /** Whether a user with these claims may read a record with this body under one policy. */
-function mayRead(body: unknown, ...conditions: Condition[]): boolean {
+function mayRead(body: unknown, ...conditions: PolicyCondition[]): boolean {
   return allowed(resolvePolicies([policy(...conditions)], 'read', claims), body)
 }
 
@@ -62,7 +66,7 @@ describe('a row policy', () => {
     '$jwt.',
   ])('never matches %s, which the user lacks, with any operator', (value) => {
     const bodies = [{}, { owner: null }, { owner: 'Object' }, { owner: 0 }, { owner: {} }, { owner: value }]
-    for (const op of operators.filter((op) => op !== 'exists')) {
+    for (const op of policyOperators.filter((op) => op !== 'exists')) {
       for (const body of bodies) expect(mayRead(body, on('owner', op, value))).toBe(false)
     }
     for (const body of bodies) expect(mayRead(body, on('owner', 'in', [value]))).toBe(false)
@@ -71,7 +75,7 @@ describe('a row policy', () => {
   it('matches $jwt.verified_email if the token has it, and never otherwise', () => {
     const proven = { ...claims, verified_email: 'a@b.c' }
     const owned = recordOf({ owner: 'a@b.c' })
-    for (const op of operators.filter((op) => op !== 'exists')) {
+    for (const op of policyOperators.filter((op) => op !== 'exists')) {
       const value = op === 'in' ? ['$jwt.verified_email'] : '$jwt.verified_email'
       const read = (of: typeof claims) => resolvePolicies([policy(on('owner', op, value))], 'read', of)
       expect(allows(read(claims), owned)).toBe(false)
@@ -215,7 +219,7 @@ describe('row policies of any kind', () => {
   )
   const condition = fc.record({
     field: fc.constantFrom('owner', 'role', 'a.b'),
-    op: fc.constantFrom(...operators),
+    op: fc.constantFrom(...policyOperators),
     value,
   })
   const onePolicy = fc.record({
@@ -255,7 +259,7 @@ describe('row policies of any kind', () => {
 })
 
 describe('the check of policies', () => {
-  const faultsOf = (...conditions: Condition[]) => policyFaults([policy(...conditions)])
+  const faultsOf = (...conditions: PolicyCondition[]) => policyFaults([policy(...conditions)])
 
   it.each([
     on('owner', 'eq', '$jwt.sub'),

@@ -26,6 +26,19 @@ describe('a condition on the command line', () => {
     (text) => expect(parseCondition(text)).toBeUndefined(),
   )
 
+  it.each([
+    ['note contains late', { op: 'contains', value: 'late' }],
+    ['note contains 5', { op: 'contains', value: 5 }],
+    ['note starts_with 5', { op: 'starts_with', value: '5' }],
+    ['note starts_with "5"', { op: 'starts_with', value: '5' }],
+    ['note ci contains is = here', { op: 'contains', value: 'is = here', ci: true }],
+    ['note ci = Late', { op: 'eq', value: 'Late', ci: true }],
+    ['note ci in ["a"]', { op: 'in', value: ['a'], ci: true }],
+    ['ci=5', { field: 'ci', op: 'eq', value: 5 }],
+  ])('compares parts of texts, and without case: %s', (text, expected) => {
+    expect(parseCondition(text)).toEqual({ field: 'note', ...expected })
+  })
+
   it('accepts a quoted text that begins with an operator', () => {
     expect(parseCondition('path="~/x"')).toEqual({ field: 'path', op: 'eq', value: '~/x' })
   })

@@ -49,8 +49,20 @@ describe('the filter of records', () => {
     [{ op: 'in', value: 'a, b' }, ['a', 'b']],
     [{ op: 'in', valueType: 'number', value: '1,2' }, [1, 2]],
     [{ op: 'exists', value: 'no' }, false],
+    [{ op: 'contains', value: '7' }, '7'],
+    [{ op: 'contains', valueType: 'number', value: '7' }, 7],
+    [{ op: 'starts_with', value: 'true' }, 'true'],
   ])('compares with a value of the chosen type: %j', (condition, value) => {
     expect(withCondition(condition)).toMatchObject({ query: { where: [{ field: 'celsius', value }] } })
+  })
+
+  it('compares texts in any case', () => {
+    expect(withCondition({ op: 'contains', valueType: 'text in any case', value: 'Warm' })).toMatchObject({
+      query: { where: [{ field: 'celsius', op: 'contains', value: 'Warm', ci: true }] },
+    })
+    expect(withCondition({ op: 'gt', valueType: 'text in any case', value: 'Warm' })).toMatchObject({
+      fault: expect.stringContaining('Expected ci only with'),
+    })
   })
 
   it('accepts JSON Pointers', () => {
@@ -82,6 +94,7 @@ describe('the address of the records', () => {
           { field: 'open', op: 'exists', valueType: 'yes or no', value: 'no' },
           { field: 'team', op: 'in', valueType: 'JSON', value: '["a", "b"]' },
           { field: 'empty', op: 'ne', valueType: 'text', value: '' },
+          { field: 'note', op: 'starts_with', valueType: 'text in any case', value: 'Re: ' },
         ] satisfies ConditionDraft[],
         from: '2026-03-01T08:30:00',
         to: '2026-03-02T00:00:07',

@@ -8,6 +8,7 @@ import {
   matchesAll,
   matchesAny,
   operators,
+  valueFault,
 } from '../../../src/strand/condition.js'
 import { fieldOf } from '../../../src/strand/field-path.js'
 import { canonicalJson } from '../../../src/strand/json.js'
@@ -15,8 +16,10 @@ import { canonicalJson } from '../../../src/strand/json.js'
 const bytesOf = (value: unknown) => Buffer.from(canonicalJson(value))
 
 /** A simple implementation of the same rules on parsed values. */
-function holds(body: unknown, { field, op, value }: Condition): boolean {
+function holds(body: unknown, condition: Condition): boolean {
+  const { field, op, value, ci } = condition
   const found = fieldOf(body, field)
+  if (ci === true || op === 'contains' || op === 'starts_with') return textHolds(found, condition)
   if (op === 'exists') return (found !== undefined) === (value !== false)
   if (found === undefined) return false
   const same = (one: unknown) => canonicalJson(one) === canonicalJson(found)
@@ -27,6 +30,23 @@ function holds(body: unknown, { field, op, value }: Condition): boolean {
   if (typeof found === 'number' && typeof value === 'number') return ordered(found, op, value)
   if (typeof found === 'string' && typeof value === 'string') return ordered(found, op, value)
   return false
+}
+
+function textHolds(found: unknown, { op, value, ci }: Condition): boolean {
+  const pattern = (text: string) => text.replaceAll(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
+  const matches = (text: string, ...[begin, part, end]: [string, string, string]) =>
+    new RegExp(`${begin}${pattern(part)}${end}`, ci === true ? 'iu' : 'u').test(text)
+  const isSame = (one: unknown, other: unknown) =>
+    typeof one === 'string' && typeof other === 'string'
+      ? matches(one, '^', other, '$')
+      : one === other && (one === null || typeof one !== 'object')
+  if (op === 'contains' && Array.isArray(found)) return found.some((item) => isSame(item, value))
+  if (typeof found !== 'string') return false
+  if (op === 'in') return Array.isArray(value) && value.some((item) => isSame(found, item))
+  if (typeof value !== 'string') return false
+  if (op === 'contains') return matches(found, '', value, '')
+  if (op === 'starts_with') return matches(found, '^', value, '')
+  return isSame(found, value) === (op === 'eq')
 }
 
 /** Whether a condition that fails compares a number with text, or text with a number. */
@@ -67,6 +87,11 @@ const leaf = fc.oneof(
     '\\"',
     '}',
     '😀',
+    'A',
+    'É',
+    'aé',
+    'ς',
+    'Σ',
     '',
   ),
   fc.string({ unit: 'binary', maxLength: 3 }).filter((text) => !/\p{Surrogate}/u.test(text)),
@@ -85,11 +110,16 @@ const path = fc.oneof(
   steps.map((names) => names.join('.')),
   steps.map((names) => `/${names.join('/')}`),
 )
-const condition: fc.Arbitrary<Condition> = fc.record({
-  field: path,
-  op: fc.constantFrom(...operators),
-  value: fc.oneof(json, fc.array(json, { maxLength: 4 })),
-})
+const value = fc.oneof(json, fc.array(json, { maxLength: 4 }))
+const condition: fc.Arbitrary<Condition> = fc.oneof(
+  fc.record({ field: path, op: fc.constantFrom(...operators), value }),
+  fc.record({
+    field: path,
+    op: fc.constantFrom('eq', 'ne', 'in', 'contains', 'starts_with'),
+    value,
+    ci: fc.constant(true),
+  }),
+)
 const body = fc.dictionary(key, json, { maxKeys: 6 })
 
 /** Conditions on values of the body, so that not all of them are false. */
@@ -97,7 +127,9 @@ const pair = fc.tuple(body, fc.array(condition, { maxLength: 4 }), fc.boolean())
   const conditions = list.map((each): Condition => {
     const found = fieldOf(one, each.field)
     if (!taken || found === undefined) return each
-    return { ...each, value: each.op === 'in' ? [each.value, found] : found }
+    const near = each.ci === true && typeof found === 'string' ? found.toUpperCase() : found
+    if (each.op === 'contains' && Array.isArray(near)) return { ...each, value: near[0] }
+    return { ...each, value: each.op === 'in' ? [each.value, near] : near }
   })
   return { body: one, conditions }
 })
@@ -150,6 +182,21 @@ describe('conditions on canonical JSON', () => {
     expect(compared(on('n', 'gt', 7))).toBe(false)
     expect(compared(on('n', 'eq', 7), on('text', 'eq', '7'))).toBe(true)
     expect(compared()).toBe(true)
+  })
+
+  it('are refused if operator, value and case have no meaning together', () => {
+    const faults: [Omit<Condition, 'field'>, string][] = [
+      [{ op: 'contains', value: 'x'.repeat(251) }, 'Expected at most 250 characters with contains'],
+      [{ op: 'contains', value: ['x'] }, 'Expected text, a number, true, false or null with contains'],
+      [{ op: 'starts_with', value: 1 }, 'Expected text with starts_with'],
+      [{ op: 'eq', value: 1, ci: true }, 'Expected text with ci'],
+      [{ op: 'in', value: ['a', 1], ci: true }, 'Expected text with ci'],
+      [{ op: 'lt', value: 'a', ci: true }, 'Expected ci only with eq, ne, in, contains, starts_with'],
+    ]
+    for (const [compared, detail] of faults) expect(valueFault(compared)).toBe(detail)
+    const fine = { op: 'contains', value: 'x'.repeat(250), ci: true } as const
+    expect(valueFault(fine)).toBeUndefined()
+    expect(valueFault({ op: 'contains', value: null })).toBeUndefined()
   })
 
   it('cost as many bytes as are searched and compared', () => {

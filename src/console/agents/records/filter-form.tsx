@@ -3,6 +3,8 @@ import { Field, Form, Moment, Problem, sameLabels, Select, TextInput } from '../
 import { operatorWords } from '../../parts/rule-diff.js'
 import { isUtc, msOfField } from '../../parts/format.js'
 import {
+  allComparisons,
+  type Comparisons,
   type ConditionDraft,
   CONDITIONS_MAX,
   emptyCondition,
@@ -78,13 +80,14 @@ function faultOf(draft: FilterDraft): string | undefined {
 
 interface ConditionProps {
   condition: ConditionDraft
+  comparisons?: Comparisons
   /** The id of a datalist with suggestions for the value. */
   values?: string
   set: (condition: ConditionDraft | undefined) => void
 }
 
 export function Condition(props: ConditionProps) {
-  const { condition, values, set } = props
+  const { condition, comparisons = allComparisons, values, set } = props
   const { op, valueType } = condition
   const isChoice = op === 'exists' || valueType === 'yes or no'
   return (
@@ -99,14 +102,14 @@ export function Condition(props: ConditionProps) {
       <Select
         aria-label="Comparison"
         value={op}
-        options={operatorWords}
+        options={Object.fromEntries(comparisons.operators.map((one) => [one, operatorWords[one]]))}
         set={(chosen) => set({ ...condition, op: operatorOf(chosen) ?? 'eq' })}
       />
       {op !== 'exists' && (
         <Select
           aria-label="Type of the value"
           value={valueType}
-          options={sameLabels(valueTypes)}
+          options={sameLabels(comparisons.valueTypes)}
           set={(chosen) =>
             set({ ...condition, valueType: valueTypes.find((one) => one === chosen) ?? 'automatic' })
           }

@@ -1,13 +1,28 @@
 import type { PagedQueryBody, WhereCondition } from '../../../client/index.js'
+import { operators, policyOperators, valueFault } from '../../../strand/condition.js'
 import { fieldPathDetail, fieldSteps } from '../../../strand/field-path.js'
 import { fieldOfMs, isoOf, msOfField, msOfIso } from '../../parts/format.js'
 import type { RecordOrder } from '../../parts/records/record-row.js'
 import type { AddressType } from '../../parts/address.js'
 
+const IN_ANY_CASE = 'text in any case'
+
 /** The value types that the form offers. An automatic value is a number, true or false if it looks like it. */
-export const valueTypes = ['automatic', 'text', 'number', 'yes or no', 'JSON'] as const
+export const valueTypes = ['automatic', 'text', IN_ANY_CASE, 'number', 'yes or no', 'JSON'] as const
 
 export type ValueType = (typeof valueTypes)[number]
+
+/** What a form offers for a condition. */
+export interface Comparisons {
+  operators: readonly ConditionDraft['op'][]
+  valueTypes: readonly ValueType[]
+}
+
+export const allComparisons: Comparisons = { operators, valueTypes }
+export const ruleComparisons: Comparisons = {
+  operators: policyOperators,
+  valueTypes: valueTypes.filter((type) => type !== IN_ANY_CASE),
+}
 
 /** A condition as typed. */
 export interface ConditionDraft {
@@ -34,9 +49,6 @@ export const noFilter: FilterDraft = { types: '', conditions: [], from: '', to: 
 
 export const emptyCondition: ConditionDraft = { field: '', op: 'eq', valueType: 'automatic', value: '' }
 
-/** The operators that the form offers. */
-const operators: readonly ConditionDraft['op'][] = ['eq', 'ne', 'in', 'lt', 'lte', 'gt', 'gte', 'exists']
-
 export function operatorOf(text: string | undefined): ConditionDraft['op'] | undefined {
   return operators.find((one) => one === text)
 }
@@ -54,7 +66,14 @@ export function queryOf(draft: FilterDraft): { query: PagedQueryBody } | { fault
     if (fieldSteps(field) === undefined) return { fault: `${fieldPathDetail}, got “${field}”` }
     const value = valueOf(condition)
     if ('fault' in value) return value
-    where.push({ field, op: condition.op, value: value.value })
+    const compared = {
+      op: condition.op,
+      value: value.value,
+      ...(condition.valueType === IN_ANY_CASE && { ci: true }),
+    }
+    const fault = valueFault(compared)
+    if (fault !== undefined) return { fault: `${field}: ${fault}` }
+    where.push({ field, ...compared })
   }
   if (types.length === 0 && where.length === 0 && draft.from === '' && draft.to === '') return undefined
   const [from, to] = [msOfField(draft.from), msOfField(draft.to)]
@@ -75,13 +94,15 @@ export function valueOf(condition: ConditionDraft): { value: unknown } | { fault
   const { field, op, valueType, value } = condition
   if (op === 'exists' || valueType === 'yes or no') return { value: value !== 'no' }
   if (valueType === 'JSON') return jsonOf(condition)
-  if (op !== 'in' && valueType !== 'number') return { value: valueType === 'text' ? value : guessed(value) }
+  const isPart = op === 'contains' || op === 'starts_with'
+  const isText = valueType === 'text' || valueType === IN_ANY_CASE || (isPart && valueType === 'automatic')
+  if (op !== 'in' && valueType !== 'number') return { value: isText ? value : guessed(value) }
   if (op !== 'in') return numberOf(field, value)
   const items = value
     .split(',')
     .map((item) => item.trim())
     .filter((item) => item !== '')
-  if (valueType !== 'number') return { value: valueType === 'text' ? items : items.map(guessed) }
+  if (valueType !== 'number') return { value: isText ? items : items.map(guessed) }
   const numbers = items.map((item) => numberOf(field, item))
   return numbers.find((number) => 'fault' in number) ?? { value: items.map(Number) }
 }
@@ -177,7 +198,7 @@ function conditionText({ field, op, valueType, value }: ConditionDraft): string 
 }
 
 function conditionOf(text: string): ConditionDraft[] {
-  const [, field, op, type, value = ''] = /^(\S+) ([a-z]+)(?::(\S+))? (.*)$/s.exec(text) ?? []
+  const [, field, op, type, value = ''] = /^(\S+) ([a-z_]+)(?::(\S+))? (.*)$/s.exec(text) ?? []
   try {
     const named = decodeURIComponent(type ?? emptyCondition.valueType)
     const valueType = valueTypes.find((one) => one === named)

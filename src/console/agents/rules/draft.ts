@@ -7,7 +7,7 @@ import {
 } from '../../../auth/row-policy.js'
 import { utf8 } from '../../../proof/hex.js'
 import { isObject } from '../../parts/json.js'
-import { type Condition, operators } from '../../../strand/condition.js'
+import { type PolicyCondition, policyOperators } from '../../../strand/condition.js'
 import { readJson } from '../../../strand/json.js'
 import { queriedTypePattern } from '../../../strand/record-type.js'
 import { type ConditionDraft, valueOf, type ValueType } from '../records/filter.js'
@@ -53,12 +53,12 @@ export function draftsOf(policies: readonly Policy[]): RuleDraft[] {
   }))
 }
 
-function conditionDraft({ field, op, value }: Condition): ConditionDraft {
+function conditionDraft({ field, op, value }: PolicyCondition): ConditionDraft {
   const [valueType, text] = typedValue(op, value)
   return { field, op, valueType, value: text }
 }
 
-function typedValue(op: Condition['op'], value: unknown): [type: ValueType, text: string] {
+function typedValue(op: PolicyCondition['op'], value: unknown): [type: ValueType, text: string] {
   if (typeof value === 'boolean' || op === 'exists') return ['yes or no', value === false ? 'no' : 'yes']
   if (op !== 'in' && typeof value === 'string') return ['text', value]
   if (op !== 'in' && typeof value === 'number') return ['number', String(value)]
@@ -80,12 +80,15 @@ export function rulesOfDrafts(drafts: readonly RuleDraft[]): ReadRules {
   const policies: Policy[] = []
   for (const [at, { actions, conditions, types }] of drafts.entries()) {
     if (actions.length === 0) return { fault: `Rule ${at + 1}: Expected at least one action` }
-    const parsed: Condition[] = []
+    const parsed: PolicyCondition[] = []
     for (const condition of conditions) {
       const field = condition.field.trim()
       const value = field === '' ? { fault: 'Expected the name of a field' } : valueOf(condition)
       if ('fault' in value) return { fault: `Rule ${at + 1}: ${value.fault}` }
-      parsed.push({ field, op: condition.op, value: value.value })
+      const op = policyOperators.find((one) => one === condition.op)
+      if (op === undefined)
+        return { fault: `Rule ${at + 1}: Expected op to be one of ${policyOperators.join(', ')}` }
+      parsed.push({ field, op, value: value.value })
     }
     policies.push({ actions, conditions: parsed, ...typesOf(types) })
   }
@@ -120,11 +123,11 @@ function policyOf(value: unknown): Policy | string {
   const known = policyActions.filter((action) => actions.includes(action))
   if (actions.length === 0 || known.length !== actions.length)
     return 'Expected actions of read, write, delete and erase, each once'
-  const parsed: Condition[] = []
+  const parsed: PolicyCondition[] = []
   for (const [at, item] of conditions.entries()) {
     const condition = conditionOf(item)
     if (condition === undefined)
-      return `Expected condition ${at + 1} to be an object of field, op (${operators.join(', ')}) and value`
+      return `Expected condition ${at + 1} to be an object of field, op (${policyOperators.join(', ')}) and value`
     parsed.push(condition)
   }
   if (types === undefined) return { actions: known, conditions: parsed }
@@ -139,9 +142,9 @@ function isTypes(value: unknown): value is string[] {
   return value.every((type) => typeof type === 'string' && queriedType.test(type))
 }
 
-function conditionOf(item: unknown): Condition | undefined {
+function conditionOf(item: unknown): PolicyCondition | undefined {
   if (!isObject(item) || !hasOnly(item, ['field', 'op', 'value']) || !('value' in item)) return undefined
-  const op = operators.find((one) => one === item['op'])
+  const op = policyOperators.find((one) => one === item['op'])
   const { field, value } = item
   return typeof field !== 'string' || op === undefined ? undefined : { field, op, value }
 }

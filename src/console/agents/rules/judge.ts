@@ -8,7 +8,7 @@ import {
   resolvePolicies,
 } from '../../../auth/row-policy.js'
 import { utf8 } from '../../../proof/hex.js'
-import { type Condition, matchesAll } from '../../../strand/condition.js'
+import { type PolicyCondition, matchesAll } from '../../../strand/condition.js'
 import { isGranted } from '../../../strand/record-type.js'
 
 export interface AccessRequest {
@@ -52,8 +52,8 @@ export interface TriedRecord {
  */
 interface Rule extends Omit<ResolvedPolicy, 'conditions'> {
   rule: number
-  conditions: readonly Condition[]
-  resolved: readonly Condition[] | undefined
+  conditions: readonly PolicyCondition[]
+  resolved: readonly PolicyCondition[] | undefined
 }
 
 /** Evaluates rules with the server's own functions (src/auth/row-policy.ts). */
@@ -96,7 +96,10 @@ export class Judge {
   }
 }
 
-function resolveOne(condition: Condition, claims: PolicyClaims): readonly Condition[] | undefined {
+function resolveOne(
+  condition: PolicyCondition,
+  claims: PolicyClaims,
+): readonly PolicyCondition[] | undefined {
   return resolvePolicies([{ actions: ['read'], conditions: [condition] }], 'read', claims)[0]?.conditions
 }
 

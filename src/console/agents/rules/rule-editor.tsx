@@ -1,7 +1,7 @@
 import { useRef } from 'preact/hooks'
 import { policyActions } from '../../../auth/row-policy.js'
 import { escapeUnseen } from '../../../auth/shown-text.js'
-import { type ConditionDraft, emptyCondition } from '../records/filter.js'
+import { type ConditionDraft, emptyCondition, ruleComparisons } from '../records/filter.js'
 import { Field } from '../../parts/field.js'
 import { Button, Quoted } from '../../parts/texts.js'
 import { Condition } from '../records/filter-form.js'
@@ -143,7 +143,12 @@ function Rule(props: { number: number; rule: RuleDraft; set: (rule: RuleDraft | 
       </p>
       {conditions.map((condition, at) => (
         <div key={at}>
-          <Condition condition={condition} values={CLAIMS_ID} set={(changed) => setCondition(at, changed)} />
+          <Condition
+            condition={condition}
+            comparisons={ruleComparisons}
+            values={CLAIMS_ID}
+            set={(changed) => setCondition(at, changed)}
+          />
           <InvisibleCharacters {...condition} />
         </div>
       ))}
