@@ -48,7 +48,7 @@ function partsOf(server: Server, signal: AbortSignal): Part[] {
   return [
     { name: 'connections', stop: () => http.server?.close() },
     { name: 'membership', start: () => cluster?.join(), stop: () => cluster?.leave() },
-    { name: 'readers', start: () => readers.warm(), stop: () => readers.close() },
+    { name: 'readers', stop: () => readers.close() },
     { name: 'shards', start: () => openShards(server, node), stop: () => threads.close() },
     { name: 'transfer of shards', stop: () => cluster?.stepDown(quarterMs) },
     { name: 'disk watch', start: () => state.start(), stop: () => state.stop() },

@@ -4,7 +4,7 @@ import { assert } from '../base/assert.js'
 import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits/limits.js'
 import { listOf, members, oneOf, optional, isText, type Check } from '../base/shape.js'
-import { policyOperators, type PolicyCondition } from '../strand/condition.js'
+import { policyOperators, type PolicyCondition } from '../strand/operators.js'
 import {
   grantFor,
   resolveGrant,

@@ -1,6 +1,7 @@
 import { conditionLimits } from '../base/limits/conditions.js'
 import type { Fault } from '../base/errors.js'
-import { type PolicyCondition, type Effort, matchesAny, valueFault } from '../strand/condition.js'
+import { type Effort, matchesAny } from '../strand/condition.js'
+import { type PolicyCondition, valueFault } from '../strand/operators.js'
 import { fieldOf, fieldPathDetail, fieldSteps } from '../strand/field-path.js'
 import { isGranted } from '../strand/record-type.js'
 import type { TokenClaims } from './jwt.js'

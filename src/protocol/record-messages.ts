@@ -1,5 +1,5 @@
 import type { Refusal } from '../base/errors.js'
-import type { Condition } from '../strand/condition.js'
+import type { Condition } from '../strand/operators.js'
 import type { Hlc } from '../strand/hlc.js'
 import type { RecordAction } from '../strand/proposal.js'
 import type { UserAccess, WriteOnce, WriteOptions } from './command-options.js'

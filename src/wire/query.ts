@@ -1,6 +1,6 @@
 import { Type, type Static } from 'typebox'
 import { limits } from '../base/limits/limits.js'
-import { operators, policyOperators } from '../strand/condition.js'
+import { operators, policyOperators } from '../strand/operators.js'
 import { queriedTypePattern, queriedTypesMax } from '../strand/record-type.js'
 import { documented, documentedParts } from './documented.js'
 import { headExample, recordExample, second } from './example-values.js'

@@ -7,7 +7,7 @@ import { codeBelow, stylesBelow } from './tree.js'
  * What `src` and `workers` may have: lines that are neither blank nor comments, and files. A commit that makes
  * them smaller lowers these numbers. One that raises a number names the reason in its message.
  */
-const budget = { lines: 82_850, files: 817 }
+const budget = { lines: 82_850, files: 818 }
 /** How far the budget may be above what there is. */
 const slack = { lines: 100, files: 3 }
 

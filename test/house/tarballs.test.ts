@@ -34,7 +34,7 @@ const bundled = 'node_modules/@strandfast/client/'
 
 const packages = [
   // Code shared by the main thread and front threads is in separate chunks.
-  { folder: '.', name: 'strandfast', bytesMax: 1_580_000, filesMax: 310 },
+  { folder: '.', name: 'strandfast', bytesMax: 1_585_000, filesMax: 310 },
   { folder: 'packages/client', name: '@strandfast/client', bytesMax: 100_000, filesMax: 60 },
 ].map((one) => {
   const { size, files } = packed(one.folder)

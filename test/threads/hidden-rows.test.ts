@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { Policy } from '../../src/auth/row-policy.js'
 import type { RecordQuery } from '../../src/protocol/record-messages.js'
-import type { Condition } from '../../src/strand/condition.js'
+import type { Condition } from '../../src/strand/operators.js'
 import { TestShard, replyOf, rowsOf } from '../support/shard/shard.js'
 
 const own: Policy = { actions: ['read'], conditions: [{ field: 'owner', op: 'eq', value: '$jwt.sub' }] }

@@ -58,7 +58,6 @@ export class ReaderPool implements Readers {
       workerData,
       threads: limits.readerThreadsMax,
       niced: true,
-      keepsOne: true,
       idleMs: limits.readerIdleMs,
       waitMs: limits.poolWaitMs,
       ...(listener !== undefined && { listener }),
@@ -67,11 +66,6 @@ export class ReaderPool implements Readers {
 
   get figures(): PoolFigures {
     return this.#pool.figures
-  }
-
-  /** Starts a thread, so that the first read need not wait for it. A failure is reported as for a read. */
-  warm(): void {
-    void this.#pool.run({}, { name: 'begin', deadlineMs: limits.poolStartMs }).catch(() => undefined)
   }
 
   /** Closes the store of a shard in all readers. No reader opens it again before `resume`. */

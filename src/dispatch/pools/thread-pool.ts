@@ -19,8 +19,6 @@ export interface PoolSettings extends ThreadSettings {
   /** Its name in logs and metrics. */
   name: string
   threads: number
-  /** Whether the first thread, once started, waits for tasks until the pool is closed. */
-  keepsOne?: boolean
   /** How long a task waits for a thread, milliseconds; without limit when absent. */
   waitMs?: number
   listener?: PoolListener
@@ -82,12 +80,8 @@ export class ThreadPool {
 
   constructor(settings: PoolSettings) {
     this.#settings = settings
-    this.#threads = Array.from({ length: settings.threads }, (_none, at) =>
-      settings.keepsOne === true && at === 0
-        ? new PoolThread({ ...settings, idleMs: Infinity })
-        : new PoolThread(settings),
-    )
-    this.#free = this.#threads.toReversed()
+    this.#threads = Array.from({ length: settings.threads }, () => new PoolThread(settings))
+    this.#free = [...this.#threads]
   }
 
   get waiting(): number {

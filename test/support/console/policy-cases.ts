@@ -5,7 +5,7 @@ import {
   policyFaults,
   type PolicyAction,
 } from '../../../src/auth/row-policy.js'
-import { type PolicyCondition, policyOperators } from '../../../src/strand/condition.js'
+import { type PolicyCondition, policyOperators } from '../../../src/strand/operators.js'
 import { fc } from '../fast-check.js'
 
 /** Rules, with a user and the requests of that user. */

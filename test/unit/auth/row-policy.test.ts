@@ -11,7 +11,7 @@ import {
   policyWarnings,
   resolvePolicies,
 } from '../../../src/auth/row-policy.js'
-import { type PolicyCondition, policyOperators } from '../../../src/strand/condition.js'
+import { type PolicyCondition, policyOperators } from '../../../src/strand/operators.js'
 import { canonicalJson } from '../../../src/strand/json.js'
 
 const claims = {

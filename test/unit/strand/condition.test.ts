@@ -1,15 +1,8 @@
 // @run on the built program
 import { fc } from '../../support/fast-check.js'
 import { describe, expect, it } from 'vitest'
-import {
-  type Condition,
-  type Effort,
-  compareAll,
-  matchesAll,
-  matchesAny,
-  operators,
-  valueFault,
-} from '../../../src/strand/condition.js'
+import { type Effort, compareAll, matchesAll, matchesAny } from '../../../src/strand/condition.js'
+import { type Condition, operators, valueFault } from '../../../src/strand/operators.js'
 import { fieldOf } from '../../../src/strand/field-path.js'
 import { canonicalJson } from '../../../src/strand/json.js'
 

@@ -1,5 +1,5 @@
 import type { PagedQueryBody, WhereCondition } from '../../../client/index.js'
-import { operators, policyOperators, valueFault } from '../../../strand/condition.js'
+import { operators, policyOperators } from '../../../strand/operators.js'
 import { fieldPathDetail, fieldSteps } from '../../../strand/field-path.js'
 import { fieldOfMs, isoOf, msOfField, msOfIso } from '../../parts/format.js'
 import type { RecordOrder } from '../../parts/records/record-row.js'
@@ -66,14 +66,8 @@ export function queryOf(draft: FilterDraft): { query: PagedQueryBody } | { fault
     if (fieldSteps(field) === undefined) return { fault: `${fieldPathDetail}, got “${field}”` }
     const value = valueOf(condition)
     if ('fault' in value) return value
-    const compared = {
-      op: condition.op,
-      value: value.value,
-      ...(condition.valueType === IN_ANY_CASE && { ci: true }),
-    }
-    const fault = valueFault(compared)
-    if (fault !== undefined) return { fault: `${field}: ${fault}` }
-    where.push({ field, ...compared })
+    const ci = condition.valueType === IN_ANY_CASE
+    where.push({ field, op: condition.op, value: value.value, ...(ci && { ci }) })
   }
   if (types.length === 0 && where.length === 0 && draft.from === '' && draft.to === '') return undefined
   const [from, to] = [msOfField(draft.from), msOfField(draft.to)]

@@ -7,7 +7,7 @@ import {
 } from '../../../auth/row-policy.js'
 import { utf8 } from '../../../proof/hex.js'
 import { isObject } from '../../parts/json.js'
-import { type PolicyCondition, policyOperators } from '../../../strand/condition.js'
+import { type PolicyCondition, policyOperators } from '../../../strand/operators.js'
 import { readJson } from '../../../strand/json.js'
 import { queriedTypePattern } from '../../../strand/record-type.js'
 import { type ConditionDraft, valueOf, type ValueType } from '../records/filter.js'

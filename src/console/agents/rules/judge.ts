@@ -8,7 +8,8 @@ import {
   resolvePolicies,
 } from '../../../auth/row-policy.js'
 import { utf8 } from '../../../proof/hex.js'
-import { type PolicyCondition, matchesAll } from '../../../strand/condition.js'
+import { matchesAll } from '../../../strand/condition.js'
+import { type PolicyCondition } from '../../../strand/operators.js'
 import { isGranted } from '../../../strand/record-type.js'
 
 export interface AccessRequest {
