@@ -1,11 +1,10 @@
 import type { PagedQueryBody, WhereCondition } from '../../../client/index.js'
-import { operators, policyOperators } from '../../../strand/operators.js'
 import { fieldPathDetail, fieldSteps } from '../../../strand/field-path.js'
 import { fieldOfMs, isoOf, msOfField, msOfIso } from '../../parts/format.js'
 import type { RecordOrder } from '../../parts/records/record-row.js'
 import type { AddressType } from '../../parts/address.js'
 
-const IN_ANY_CASE = 'text in any case'
+export const IN_ANY_CASE = 'text in any case'
 
 /** The value types that the form offers. An automatic value is a number, true or false if it looks like it. */
 export const valueTypes = ['automatic', 'text', IN_ANY_CASE, 'number', 'yes or no', 'JSON'] as const
@@ -18,10 +17,9 @@ export interface Comparisons {
   valueTypes: readonly ValueType[]
 }
 
-export const allComparisons: Comparisons = { operators, valueTypes }
-export const ruleComparisons: Comparisons = {
-  operators: policyOperators,
-  valueTypes: valueTypes.filter((type) => type !== IN_ANY_CASE),
+export const allComparisons: Comparisons = {
+  operators: ['eq', 'ne', 'in', 'lt', 'lte', 'gt', 'gte', 'exists', 'contains', 'starts_with'],
+  valueTypes,
 }
 
 /** A condition as typed. */
@@ -50,7 +48,7 @@ export const noFilter: FilterDraft = { types: '', conditions: [], from: '', to: 
 export const emptyCondition: ConditionDraft = { field: '', op: 'eq', valueType: 'automatic', value: '' }
 
 export function operatorOf(text: string | undefined): ConditionDraft['op'] | undefined {
-  return operators.find((one) => one === text)
+  return allComparisons.operators.find((one) => one === text)
 }
 
 /** The query of a filter. @returns undefined for an empty filter; the fault of an invalid one */

@@ -10,7 +10,19 @@ import { isObject } from '../../parts/json.js'
 import { type PolicyCondition, policyOperators } from '../../../strand/operators.js'
 import { readJson } from '../../../strand/json.js'
 import { queriedTypePattern } from '../../../strand/record-type.js'
-import { type ConditionDraft, valueOf, type ValueType } from '../records/filter.js'
+import {
+  type Comparisons,
+  type ConditionDraft,
+  IN_ANY_CASE,
+  valueOf,
+  type ValueType,
+  valueTypes,
+} from '../records/filter.js'
+
+export const ruleComparisons: Comparisons = {
+  operators: policyOperators,
+  valueTypes: valueTypes.filter((type) => type !== IN_ANY_CASE),
+}
 
 /** A rule as typed. */
 export interface RuleDraft {

@@ -1,7 +1,7 @@
 import { useRef } from 'preact/hooks'
 import { policyActions } from '../../../auth/row-policy.js'
 import { escapeUnseen } from '../../../auth/shown-text.js'
-import { type ConditionDraft, emptyCondition, ruleComparisons } from '../records/filter.js'
+import { type ConditionDraft, emptyCondition } from '../records/filter.js'
 import { Field } from '../../parts/field.js'
 import { Button, Quoted } from '../../parts/texts.js'
 import { Condition } from '../records/filter-form.js'
@@ -13,6 +13,7 @@ import {
   rulesOfDrafts,
   rulesOfText,
   textOfRules,
+  ruleComparisons,
 } from './draft.js'
 import { actionMeanings } from './labels.js'
 
